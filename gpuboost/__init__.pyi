@@ -39,6 +39,7 @@ from gpuboost.growth.categorical import CategoricalSplits as CategoricalSplits
 from gpuboost.langevin import Langevin as Langevin
 from gpuboost.langevin.schedule import CyclicalTemperature as CyclicalTemperature
 from gpuboost.langevin.schedule import GeometricAnnealing as GeometricAnnealing
+from gpuboost.learners.by_level import RandomByLevel as RandomByLevel
 from gpuboost.learners.by_node import RandomByNode as RandomByNode
 from gpuboost.learners.cyclic import CyclicGroups as CyclicGroups
 from gpuboost.learners.groups import RandomGroup as RandomGroup

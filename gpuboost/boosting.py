@@ -7,6 +7,7 @@ Each idea is one piece of the recipe, called in one place below:
     sampling     the rows that a tree sees, and their weights
     learners     the weak learners that compete
     gain_noise   noise on the split gains (random_strength)
+    cut_rule     the cuts that compete (extra_trees)
     langevin     noise on the gradient, for the shape of a tree and for its values, and shrinkage of the model
     growth       the search for a tree's shape
     weak_learner the functions that are boosted: trees, splines, effects of categories, any regressor
@@ -26,7 +27,7 @@ from gpuboost.base_learners import BaseLearner, RoundState
 from gpuboost.execution import Past
 from gpuboost.keys import Key, Stream
 from gpuboost.langevin import Chain
-from gpuboost.learners import GainNoise
+from gpuboost.learners import CutRule, GainNoise
 from gpuboost.learners.selection import SelectionTraits
 from gpuboost.losses.protocol import Loss, is_drawn
 from gpuboost.recipe import Recipe
@@ -54,6 +55,7 @@ class WorkerFit:
     recipe: Recipe
     weak_learner: BaseLearner
     gain_noise: GainNoise
+    cut_rule: CutRule
     data: TrainingSet
     chain: Chain
     root: Key
@@ -64,6 +66,7 @@ class WorkerFit:
         recipe, weak_learner, data, chain, root = self.recipe, self.weak_learner, self.data, self.chain, self.root
         candidates = recipe.learners.draw(weak_learner.n_groups(data), root / Stream.LEARNERS / ticket)  # RGBM: J
         candidates = self.gain_noise.disturb(candidates, root / Stream.RANDOM_STRENGTH / ticket)
+        candidates = self.cut_rule.restrict(candidates, root / Stream.EXTRA_TREES / ticket)
         noisy = chain.perturb(backend, target, root / Stream.STRUCTURE_NOISE / ticket)  # SGLB: g + s zeta'
         search = weak_learner.search(root / Stream.BASE_LEARNER / ticket)
         grow = chain.grow(search, recipe.growth.limits, root / Stream.RANDOM_STRUCTURE / ticket)
@@ -113,7 +116,7 @@ def boost(
         return sampler.target(backend, version, gradients, sample), sample
 
     observe = declared(SelectionTraits, recipe.learners).observe
-    fit = WorkerFit(recipe, weak_learner, recipe.gain_noise, data, chain, root, observe)
+    fit = WorkerFit(recipe, weak_learner, recipe.gain_noise, recipe.cut_rule, data, chain, root, observe)
     with recipe.execution.open(fit, backend, Past(ensemble.n_rounds, log)) as workers:
         for step in range(ensemble.n_rounds, ensemble.n_rounds + recipe.rounds):
             trees: tuple[Any, ...] = ()  # FittedTree, or Component

@@ -29,6 +29,7 @@ class Stream(StrEnum):
     ROWS = "rows"
     LEARNERS = "learners"
     RANDOM_STRENGTH = "random strength"
+    EXTRA_TREES = "extra trees"
     STRUCTURE_NOISE = "structure noise"
     LEAF_NOISE = "leaf noise"
     SCORE_NOISE = "score noise"
@@ -37,6 +38,7 @@ class Stream(StrEnum):
 
     # within a tree
     NODE = "node"  # features of a node, followed by its number
+    LEVEL = "level"  # features of a level, followed by its depth
     SETS = "sets"  # sets of categories of a tree whose shape is random
 
     # of a simulated cluster, followed by the number of the order

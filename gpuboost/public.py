@@ -27,6 +27,7 @@ POLICIES = {
     "NewtonStep": "gpuboost.steps",
     "OrderedTargetStatistics": "gpuboost.data.encoding",
     "QuerySampling": "gpuboost.sampling.by_query",
+    "RandomByLevel": "gpuboost.learners.by_level",
     "RandomByNode": "gpuboost.learners.by_node",
     "RandomGroup": "gpuboost.learners.groups",
     "RandomGroups": "gpuboost.learners.groups",

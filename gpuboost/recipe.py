@@ -29,7 +29,16 @@ from gpuboost.execution import Execution, Serial
 from gpuboost.execution.protocol import ExecutionTraits
 from gpuboost.growth import DepthWise, Growth
 from gpuboost.langevin import Chain, Dynamics, Langevin, NoNoise
-from gpuboost.learners import AllLearners, FeatureViews, GainNoise, Selection, gain_noise, prepared
+from gpuboost.learners import (
+    AllLearners,
+    CutRule,
+    FeatureViews,
+    GainNoise,
+    Selection,
+    cut_rule,
+    gain_noise,
+    prepared,
+)
 from gpuboost.learners.selection import SelectionTraits
 from gpuboost.learning_rates import Rates
 from gpuboost.losses.averages import weighted_mean
@@ -112,6 +121,11 @@ class Recipe:
     def gain_noise(self) -> GainNoise:
         """Noise on split gains: ``random_strength``."""
         return gain_noise(self.growth.limits.random_strength)
+
+    @property
+    def cut_rule(self) -> CutRule:
+        """Cuts that compete in a node: ``extra_trees``."""
+        return cut_rule(self.growth.limits.extra_trees)
 
     def prepared(self, backend: Backend, data: TrainingSet) -> Recipe:
         """The recipe with all that a base learner and a selection rule can compute once for these data."""

@@ -258,22 +258,31 @@ class Candidates:
     """RGBM's J: the weak learners that compete in one tree.
 
     ``root`` holds the cuts by which each feature may split the root: bit c of 256 allows the split that sends bins
-    0 .. c left; a feature without a bit may not split the root. ``by_node`` draws that many features for every node.
+    0 .. c left; a feature without a bit may not split the root. ``by_node`` draws that many features for every node,
+    or, with ``by_level``, for every level.
     """
 
     features: NDArray[np.int32]  # (t,) increasing; at least one
     root: NDArray[np.uint32] | None = None  # (t, 8); None: every cut of every feature
     by_node: tuple[int, Key] | None = None  # number of features, and their stream: see ``node_key``
     noise: Noise | None = None  # on each feature's gain in a node: ``backends.numerics.random_strength``
+    by_level: bool = False  # True: the nodes of one depth have the same features
+    cuts: Key | None = None  # stream of the one cut of each feature that competes in a node; None: all compete
 
-    def node_key(self, v: int) -> Key:
-        """The stream from which node v draws its features; for the root, that of a tree's draw."""
+    def node_key(self, v: int, depth: int) -> Key:
+        """The stream from which node v of this depth draws its features; for the root, that of a tree's draw."""
         assert self.by_node is not None
-        return self.by_node[1] if v == 0 else self.by_node[1] / Stream.NODE / v
+        if depth == 0:
+            return self.by_node[1]
+        return self.by_node[1] / Stream.LEVEL / depth if self.by_level else self.by_node[1] / Stream.NODE / v
 
     def disturbed(self, strength: float, key: Key) -> Candidates:
         """The candidates, with noise of this strength on their gains."""
         return replace(self, noise=Noise(strength, key)) if strength > 0.0 else self
+
+    def random_cuts(self, output: int) -> Key | None:
+        """``cuts`` for one output's tree: see ``backends.numerics.extra_trees``."""
+        return None if self.cuts is None else self.cuts / output
 
     def gain_noise(self, output: int) -> Noise | None:
         """``noise`` with the stream of one output's tree."""
@@ -324,6 +333,7 @@ class Limits:
     interactions: Interactions | None = None  # None: any columns may split the nodes of a path
     reg_alpha: float = 0.0  # G is brought nearer to 0 by so much in leaf values and gains
     max_delta_step: float = 0.0  # leaf values are clipped to so much on either side of 0; 0: they are not
+    extra_trees: bool = False  # True: one random cut of each feature competes in a node
 
     @property
     def bounded(self) -> bool:

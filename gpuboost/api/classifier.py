@@ -76,6 +76,7 @@ class GradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         max_delta_step: float = 0.0,
         min_split_gain: float = 0.0,
         random_strength: float = 0.0,
+        extra_trees: bool = False,
         max_bins: int = 255,
         binning: str = "quantile",
         categorical_features: Any = FROM_DTYPE,
@@ -116,6 +117,7 @@ class GradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         self.max_delta_step = max_delta_step
         self.min_split_gain = min_split_gain
         self.random_strength = random_strength
+        self.extra_trees = extra_trees
         self.max_bins = max_bins
         self.binning = binning
         self.categorical_features = categorical_features

@@ -47,6 +47,10 @@ random_strength : float
     Standard deviation of the Gaussian noise added to each feature's split gain, relative to the mean gain of the
     node's features (CatBoost's parameter of this name is relative to the root mean square gradient, and decreases as
     the model grows). 0: no noise.
+extra_trees : bool
+    True: in each node one random cut of each feature competes, as in extremely randomised trees (LightGBM's parameter
+    of this name). A numeric cut lies between the bins of the node's rows; of a categorical feature it is one category
+    against the rest, or a random number of the first or last ones in their order.
 max_bins : int, 2 to 65,535
     Maximum number of bins of a column, without the bin for missing values. A column of more than 255 bins is read by
     several features of the trees, one for each 254 thresholds, on every machine; a round takes as many times the time
@@ -117,8 +121,9 @@ device : "auto", "cpu", "cuda" or "cuda:N"
     See ``gb.devices()``. ``fit_report_`` holds the device used, and the reason.
 random_state : int, RandomState or None
     Seed of everything random: ``sampling``, ``learners``, ``validation_fraction``, the noise and random shapes of
-    ``langevin``, ``random_strength``, and each ``random_state`` among the parameters of another library's
-    ``base_learner``, whose own values are replaced. The arrival of asynchronous workers' trees is not drawn from it.
+    ``langevin``, ``random_strength``, ``extra_trees``, and each ``random_state`` among the parameters of another
+    library's ``base_learner``, whose own values are replaced. The arrival of asynchronous workers' trees is not drawn
+    from it.
 n_jobs : int or None
     Threads; None and -1 for all. No more are started than there are processors, and small data are fitted by fewer.
     The model does not depend on it, to the last bit.

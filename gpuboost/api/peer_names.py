@@ -15,7 +15,7 @@ PEER_NAMES = {
     "bootstrap": "sampling=gb.UniformSampling(0.632, variance_control='none'), without replacement",
     "cat_features": "categorical_features",
     "categorical_feature": "categorical_features",
-    "colsample_bylevel": "learners=gb.RandomByNode(0.8), which draws features for every node",
+    "colsample_bylevel": "learners=gb.RandomByLevel(0.8)",
     "colsample_bynode": "learners=gb.RandomByNode(0.8)",
     "colsample_bytree": "learners=0.8",
     "depth": "max_depth",

@@ -87,6 +87,9 @@ def _add_parameters(group: Any) -> None:
     add("--max-delta-step", float, "largest leaf value on either side of 0; 0: no limit")
     add("--min-split-gain", float, "least gain of a split")
     add("--random-strength", float, "noise on gains when a split's feature is chosen")
+    group.add_argument(
+        "--extra-trees", action="store_true", default=argparse.SUPPRESS, help="one random cut of each feature in a node"
+    )
     add("--max-bins", int, "most bins of a column, up to 65535")
     add("--binning", str, "choice of the bins: quantile or greedy_log_sum")
     add("--missing", float, "number that stands for missing values, as an empty field does")

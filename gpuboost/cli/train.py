@@ -37,6 +37,7 @@ PARAMETERS = (
     "max_delta_step",
     "min_split_gain",
     "random_strength",
+    "extra_trees",
     "max_bins",
     "binning",
     "missing",

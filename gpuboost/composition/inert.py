@@ -22,6 +22,7 @@ DEFAULTS: dict[str, Any] = {
     "max_delta_step": 0.0,
     "min_split_gain": 0.0,
     "random_strength": 0.0,
+    "extra_trees": False,
     "max_bins": 255,
     "binning": "quantile",
     "sampling": None,
@@ -40,13 +41,14 @@ TREE_PARAMETERS = (
     "max_delta_step",
     "min_split_gain",
     "random_strength",
+    "extra_trees",
 )
 
 UNREAD = {
     "base_learner": TREE_PARAMETERS,
     "a single family of trees": ("learners",),
     "an estimator": ("max_bins", "binning"),
-    "random shapes": ("sampling", "random_strength", "min_child_weight"),
+    "random shapes": ("sampling", "random_strength", "extra_trees", "min_child_weight"),
 }
 """Piece -> parameters that it does not read"""
 

@@ -14,6 +14,7 @@ from gpuboost.composition.findings import Finding
 from gpuboost.langevin import Dynamics, Langevin
 from gpuboost.learners import (
     CyclicGroups,
+    RandomByLevel,
     RandomByNode,
     RandomLearners,
     Selection,
@@ -40,6 +41,7 @@ def learner_findings(
     """Findings; () if the rule does not change the verdict on the recipe. trees: True if the base learner is trees."""
     parts = (
         _refused(selection, limits, trees),
+        _of_extra_trees(selection, limits) if limits.extra_trees and trees else (),
         _rates(selection, limits),
         _of_sign_stumps(limits, step, langevin),
         _of_random_shapes(selection, langevin),
@@ -68,7 +70,7 @@ def _refused(selection: Any, limits: Limits, trees: bool) -> Iterator[Finding]:
     if _is_of_nodes(selection) and not trees:
         why = "draws cuts or features of nodes, and base_learner is no tree. Use RandomGroups(t)."
         yield Finding("refused", f"learners: {selection!r} {why}")
-    elif _is_of_nodes(selection) and limits.symmetric:
+    elif _is_of_nodes(selection) and limits.symmetric and not isinstance(selection, RandomByLevel):
         why = "treats one node unlike others, and all nodes of a level of an oblivious tree share a split."
         yield Finding("refused", f"learners: {selection!r} {why} Use growth='depthwise', or RandomGroups(t).")
     if isinstance(selection, SemiGreedyGroups) and not trees:
@@ -79,16 +81,24 @@ def _refused(selection: Any, limits: Limits, trees: bool) -> Iterator[Finding]:
         yield Finding("refused", f"learners: {selection!r} is for stumps: {why}Use RandomGroups(t), or max_depth=1.")
 
 
+def _of_extra_trees(selection: Any, limits: Limits) -> Iterator[Finding]:
+    if isinstance(selection, RandomLearners) or declared(SelectionTraits, selection).groups == "root":
+        why = "draws the cuts of the root, and so does extra_trees. Use RandomGroups(t), or extra_trees=False."
+        yield Finding("refused", f"learners: {selection!r} {why}")
+    yield Finding("heuristic", "extra_trees: no rate is known of a search among random cuts.")
+
+
 def _is_of_nodes(selection: Any) -> bool:
-    """True if the rule draws cuts, or features per node: ``Candidates.root`` or ``by_node``."""
+    """True if the rule draws cuts, or features per node or level: ``Candidates.root`` or ``by_node``."""
     return (
-        isinstance(selection, (RandomLearners, RandomByNode)) or declared(SelectionTraits, selection).groups == "root"
+        isinstance(selection, (RandomLearners, RandomByNode, RandomByLevel))
+        or declared(SelectionTraits, selection).groups == "root"
     )
 
 
 def _rates(selection: Any, limits: Limits) -> Iterator[Finding]:
     if isinstance(selection, (CyclicGroups, SemiGreedyGroups, WeightedGroups)) or (
-        isinstance(selection, RandomByNode) and not is_stump(limits)
+        isinstance(selection, (RandomByNode, RandomByLevel)) and not is_stump(limits)
     ):
         yield Finding("heuristic", f"learners: no rate is known of {selection!r}.")
 

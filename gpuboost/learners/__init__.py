@@ -3,12 +3,14 @@
 Also the built-in families of base learners, for ``base_learner=``: those of ``gpuboost.public``.
 """
 
+from gpuboost.learners.by_level import RandomByLevel
 from gpuboost.learners.by_node import RandomByNode
 from gpuboost.learners.cyclic import CyclicGroups
 from gpuboost.learners.families import FAMILIES
 from gpuboost.learners.gain_noise import GainNoise, gain_noise
 from gpuboost.learners.groups import RandomGroup, RandomGroups
 from gpuboost.learners.pairs import RandomLearners
+from gpuboost.learners.random_cuts import CutRule, cut_rule
 from gpuboost.learners.selection import AllLearners, Selection, prepared
 from gpuboost.learners.semi_greedy import SemiGreedyGroups
 from gpuboost.learners.views import FeatureViews
@@ -19,9 +21,11 @@ globals().update(_families)
 
 __all__ = [
     "AllLearners",
+    "CutRule",
     "CyclicGroups",
     "FeatureViews",
     "GainNoise",
+    "RandomByLevel",
     "RandomByNode",
     "RandomGroup",
     "RandomGroups",
@@ -29,6 +33,7 @@ __all__ = [
     "Selection",
     "SemiGreedyGroups",
     "WeightedGroups",
+    "cut_rule",
     "gain_noise",
     "prepared",
 ]

@@ -1,4 +1,5 @@
 # Written by tests/support/stubs.py from gpuboost/public.py.
+from gpuboost.learners.by_level import RandomByLevel as RandomByLevel
 from gpuboost.learners.by_node import RandomByNode as RandomByNode
 from gpuboost.learners.cyclic import CyclicGroups as CyclicGroups
 from gpuboost.learners.families.categorical import CategoricalRidge as CategoricalRidge
@@ -12,6 +13,8 @@ from gpuboost.learners.gain_noise import gain_noise as gain_noise
 from gpuboost.learners.groups import RandomGroup as RandomGroup
 from gpuboost.learners.groups import RandomGroups as RandomGroups
 from gpuboost.learners.pairs import RandomLearners as RandomLearners
+from gpuboost.learners.random_cuts import CutRule as CutRule
+from gpuboost.learners.random_cuts import cut_rule as cut_rule
 from gpuboost.learners.selection import AllLearners as AllLearners
 from gpuboost.learners.selection import Selection as Selection
 from gpuboost.learners.selection import prepared as prepared

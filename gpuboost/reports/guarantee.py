@@ -180,6 +180,7 @@ def _of_search(recipe: Recipe, run: RunFacts) -> Iterator[tuple[bool, str]]:
     yield limits.min_child_weight > lightest, f"{why}leaves of few rows are left out. Use min_child_weight=0."
     noisy = limits.random_strength > 0.0
     yield noisy, "random_strength puts noise on the gains, so the best learner need not be the one that is taken."
+    yield limits.extra_trees, "extra_trees draws the cuts, and no rate is known of such a draw of learners."
     yield run.categorical, "categorical splits are held back: not every set of categories competes, nor by its gain."
     spread = run.largest_weight > EXACT_WEIGHTS * run.least_weight
     yield spread, f"row weights that differ by a factor above {EXACT_WEIGHTS:g} are rounded in the search."

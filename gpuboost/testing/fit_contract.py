@@ -11,7 +11,7 @@ from gpuboost.backends.protocol import Backend
 from gpuboost.boosting import boost
 from gpuboost.growth import DepthWise, Growth, LeafWise, Oblivious
 from gpuboost.langevin import Langevin
-from gpuboost.learners import Linear, RandomByNode, RandomGroups, Spline
+from gpuboost.learners import Linear, RandomByLevel, RandomByNode, RandomGroups, Spline
 from gpuboost.recipe import Recipe
 from gpuboost.sampling import GOSS, MVS, ImportanceSampling, Sampling, UniformSampling, WeightTrimming
 from gpuboost.steps import GradientStep, LineSearchStep, NewtonStep, automatic
@@ -40,6 +40,8 @@ class FitContract(MachineCases, ABC):
         self._fit(case, Recipe(loss, self.rounds, 0.3, DepthWise(Limits(8, 3)), learners=RandomByNode(2)))
         self._fit(case, Recipe(loss, self.rounds, 0.3, LeafWise(Limits(6, 4)), learners=RandomGroups(2)))
         self._fit(case, Recipe(loss, self.rounds, 0.3, Oblivious(Limits(8, 3, random_strength=1.0))))
+        extra = LeafWise(Limits(6, 4, extra_trees=True))
+        self._fit(case, Recipe(loss, self.rounds, 0.3, extra, learners=RandomByLevel(2)))
 
     @needs("sampling")
     def test_a_fit_to_drawn_rows(self) -> None:

@@ -35,6 +35,7 @@ PLAIN: Parameters = {
     "min_split_gain": 0.0,
     "min_samples_leaf": 1,
     "random_strength": 0.0,
+    "extra_trees": False,
 }
 """Values of parameters that a verdict depends on, which cannot spoil it; those that users give up last in front"""
 

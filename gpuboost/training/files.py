@@ -54,7 +54,13 @@ MAY_LACK = {"run", "guarantee", "chain", "offsets", "learning_rate"}
 
 PLAIN = (str, int, float, bool, type(None))
 
-LATER: dict[str, Any] = {"categorical_encoding": AUTO, "interaction_cst": None, "reg_alpha": 0.0, "max_delta_step": 0.0}
+LATER: dict[str, Any] = {
+    "categorical_encoding": AUTO,
+    "interaction_cst": None,
+    "reg_alpha": 0.0,
+    "max_delta_step": 0.0,
+    "extra_trees": False,
+}
 """Parameters that earlier versions did not have, and the defaults at which files leave them out"""
 
 

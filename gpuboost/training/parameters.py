@@ -77,6 +77,13 @@ def real(name: str, value: Any, *, positive: bool = False) -> float:
     return number
 
 
+def flag(name: str, value: Any) -> bool:
+    """The value as a bool; raises RecipeError unless it is one."""
+    if not isinstance(value, bool):
+        raise RecipeError(f"{name}: must be True or False; got {shown(value)}.")
+    return value
+
+
 def as_float(value: Real) -> float:
     """The number as float64; infinite if it is too large for that."""
     try:
@@ -123,6 +130,7 @@ def limits(params: Mapping[str, Any], loss: Loss, n_rows: int, by_column: ByColu
         reg_lambda=_reg_lambda(params["reg_lambda"], loss, params.get("langevin")),
         min_split_gain=real("min_split_gain", params["min_split_gain"]),
         random_strength=real("random_strength", params.get("random_strength", 0.0)),
+        extra_trees=flag("extra_trees", params.get("extra_trees", False)),
         reg_alpha=real("reg_alpha", params.get("reg_alpha", 0.0)),
         max_delta_step=real("max_delta_step", params.get("max_delta_step", 0.0)),
         categories=categorical_splits(params.get("categorical_splits")).limits(n_rows),

@@ -77,8 +77,11 @@ struct Rule {
     f64 reg_alpha, max_delta_step; // the second infinite where values are not clipped
     i32 max_leaves, max_depth, min_samples_leaf, symmetric;
     i32 one_value;          // of a stump: types.Limits.signed
-    i32 one_at_a_time;            // leaf-wise growth: one split at a time, as nodes draw their features by their number
+    i32 draws;              // how features are drawn: see Draws
 };
+
+// What draws features: the tree, each node by its number (so leaf-wise growth makes one split at a time), or each level.
+enum Draws { OF_TREE, OF_NODES, OF_LEVELS };
 
 enum { SHARED_HEAD = 2 }; // numbers in front of the sums of all shards, g and h of the root: see shards.cu
 

@@ -101,7 +101,7 @@ def grow(
         split.search(
             HistogramLayout(features, starts, own_bins, np.empty(0, np.uint8), defaults), None, new_pairs,
             np.empty((1, 0), np.int64), node, stump.only_slot(histogram, n), Criterion(value, rule, root), first, t,
-            general, np.empty((0, 0), np.bool_), results,
+            general, np.empty((0, 0), np.bool_), np.empty((0, 0), np.int64), results,
         )  # fmt: skip
         best = stump.best_of(results.gains[0], 0, t)
     leaf_of_row, words, numbers, counts = out.leaf_of_row, out.words, out.numbers, out.counts

@@ -37,7 +37,7 @@ def _search_chunk(chunk, pairs, kinds, layout, node, rows, histograms, criterion
     histogram.build_features(rows, layout, node, new_pairs, histograms, first, last)
     split.search(
         layout, kinds, new_pairs, np.empty((pairs, 0), np.int64), node, histograms, criterion, first, last, None,
-        np.empty((0, 0), np.bool_), Splits(team.gains, team.splits, team.left_sets),
+        np.empty((0, 0), np.bool_), np.empty((0, 0), np.int64), Splits(team.gains, team.splits, team.left_sets),
     )  # fmt: skip
 
 
@@ -114,8 +114,9 @@ def grow(
                     np.empty((2 * pairs, 0 if kinds is None else t, 8), np.uint32),
                 )
             split.search(
-                layout, kinds, new_pairs, shared, node, histograms, criterion, first, last, None, no_features, results
-            )
+                layout, kinds, new_pairs, shared, node, histograms, criterion, first, last, None, no_features,
+                np.empty((0, 0), np.int64), results,
+            )  # fmt: skip
             if until == SPLIT:
                 return n_nodes, 0
         split.pick(new_pairs, nodes, layout, results, slots)

@@ -71,7 +71,7 @@ def as_root(rows, totals, units, limits, signed):
 @kernel
 def search_root(
     histogram, rows, totals, layout, kinds, units, limits, signed, packed_rows, first, last, general, root, by_node,
-    results,
+    words, results,
 ):  # fmt: skip
     """Features [first, last) of the root. Returns the first of those that gain most, -1 if none gains.
 
@@ -80,7 +80,7 @@ def search_root(
     node, new_pairs, value, rule = as_root(rows, totals, units, limits, signed)
     search(
         layout, kinds, new_pairs, np.empty((1, 0), np.int64), node, only_slot(histogram, packed_rows),
-        Criterion(value, rule, root), first, last, general, by_node, results,
+        Criterion(value, rule, root), first, last, general, by_node, words, results,
     )  # fmt: skip
     return best_of(results.gains[0], first, last)
 

@@ -1,5 +1,5 @@
-// Features that compete in a node: a random subset of the candidates for each number that a node may have, the one that
-// backends/numerics/feature_subsets.py draws on the host. In front: common.cuh, philox.cuh.
+// Features that compete in a node: a random subset of the candidates for each number that a node may have, or for each
+// depth, the one that backends/numerics/feature_subsets.py draws on the host. In front: common.cuh, philox.cuh.
 
 // zlib.crc32 of the text ``/number``, continued from ``crc``: gpuboost/keys.py folds a number into a name in this way.
 static __device__ u32 folded(u32 crc, u32 number)
@@ -19,7 +19,7 @@ static __device__ u32 folded(u32 crc, u32 number)
     return ~crc;
 }
 
-// The stream of node v (Candidates.node_key): that of the tree for the root; another one's is named by v below ``nodes``,
+// The stream of node, or of level, v (Candidates.node_key): that of the tree for the root; another one's is named by v below ``nodes``,
 // or, where the path has no number yet (numbered is 0), has v for its iteration.
 static __device__ __forceinline__ Stream stream_of(i32 v, const Stream &of_tree, u32 nodes, i32 numbered)
 {

@@ -14,12 +14,28 @@ static __device__ i32 one_against_rest(const Cells &cells, const Terms &terms, f
     const i32 lane = threadIdx.x & 31;
     i32 key = NO_KEY;
     Sums best_left = {0, 0, 0};
+#if EXTRA_TREES
+    i32 own = 0, place = 0;
+    for (i32 k = 0; k < PER_LANE; ++k)
+        own += lane * PER_LANE + k <= terms.missing && seen(cell(cells, k));
+    i32 all = own;
+    for (i32 d = 1; d < 32; d <<= 1) {
+        const i32 below = __shfl_up_sync(FULL_WARP, all, d);
+        all += lane >= d ? below : 0;
+    }
+    place = all - own;
+    const i32 only = place_of(terms.word, __shfl_sync(FULL_WARP, all, 31));
+#endif
 #pragma unroll
     for (i32 k = 0; k < PER_LANE; ++k) {
         const i32 bin = lane * PER_LANE + k;
         const Sums one = cell(cells, k);
         if (bin > terms.missing || !seen(one))
             continue;
+#if EXTRA_TREES
+        if (place++ != only)
+            continue;
+#endif
         const Sums a = bin == terms.missing ? terms.total - one : one;
         if (!allowed(a, terms.total - a, terms))
             continue;
@@ -139,6 +155,10 @@ static __device__ Found search_sets(const Cells &cells, Terms terms, const Categ
             const Sums a = sums_from_end(ends, end, size);
             if (!is_judged(ends, end, size, a, terms, limits))
                 continue;
+#if EXTRA_TREES
+            if (lane != place_of(terms.word, size))
+                continue;
+#endif
             const f64 here = gain_of(a, terms, parent);
             if (here > gain) {
                 gain = here;

@@ -10,6 +10,7 @@ import numpy as np
 
 from gpuboost.kernels.common.jit import kernel
 from gpuboost.kernels.histograms.cells import seen
+from gpuboost.kernels.splits.extra_trees import place_of
 from gpuboost.kernels.splits.gain import NOISE, score
 
 ONE_AGAINST_REST = 4  # up to this many categories in a node, single ones are split off
@@ -116,11 +117,11 @@ def settle_set(order, single, sweep, size, g, h, n, n_bins, total_h, out, left_s
 
 
 @kernel
-def best_set(g, h, n, n_bins, totals, units, rule, out, left_set):
+def best_set(g, h, n, n_bins, totals, units, rule, word, out, left_set):
     """The best set of categories of one feature, for the left side.
 
-    g, h, n: sums of each bin; totals: those of the node. left_set (8,) uint32 gets the bins that go left. Otherwise as
-    ``cuts.general_cut``.
+    g, h, n: sums of each bin; totals: those of the node. word: see ``extra_trees.place_of``. left_set
+    (8,) uint32 gets the bins that go left. Otherwise as ``cuts.general_cut``.
     """
     unit_g, unit_h = units[0], units[1]
     total_g, total_h, _ = totals
@@ -130,13 +131,14 @@ def best_set(g, h, n, n_bins, totals, units, rule, out, left_set):
     parent = score(total_g * unit_g, total_h * unit_h, ridge)
     floor = max(rule[2], NOISE * parent)
     order = used[:m]
+    only = place_of(word, m if single else min(m, MOST_CATEGORIES))
     best, best_sweep, best_size = floor, 0, 0
     for sweep in range(1 if single else 2):
         left = np.int64(0), np.int64(0), np.int64(0), 0.0
         for i in range(m if single else min(m, MOST_CATEGORIES)):
             cell = order[i] if sweep == 0 else order[m - 1 - i]
             left, judged = next_candidate(cell, left, g, h, n, n_bins, totals, units, rule, single)
-            if not judged:
+            if not judged or (only >= 0 and i != only):
                 continue
             lg, lh = left[0], left[1]
             rg, rh = total_g - lg, total_h - lh

@@ -11,6 +11,10 @@ struct Level {
     i32 n[CELLS];
     i32 many;          // 1 if sets of sorted categories compete
     u32 judged[2];     // which of them, from either end
+#if EXTRA_TREES
+    u32 word;          // draws the cut
+    i32 only;          // the cut, the bin, or the place in the order that was drawn
+#endif
     f64 parent;        // sum of the nodes' scores
     Sums total;
 };
@@ -192,6 +196,44 @@ static __device__ __forceinline__ bool competes(const Level &level, i32 key, i32
     const bool some_missing = seen(level_cell(level, missing));
     return key & 1 ? some_missing && key / 2 < missing - 1 : key / 2 < (some_missing ? missing : missing - 1);
 }
+
+// True if candidate ``key`` is what was drawn, where one of them is.
+static __device__ __forceinline__ bool drawn(const Level &level, i32 key, i32 kind)
+{
+#if EXTRA_TREES
+    return level.only == (level.many ? key % MOST_CATEGORIES : kind >> 16 ? key : key / 2);
+#else
+    return true;
+#endif
+}
+
+#if EXTRA_TREES
+// Draws the candidate of a feature. bins: in the order at either end. By one warp.
+static __device__ void draw_cut(Level &level, i32 kind, i32 bins)
+{
+    const i32 lane = threadIdx.x & 31, missing = kind & 0xffff;
+    i32 first = CELLS, last = -1, used = 0, only = -1;
+    for (i32 base = 0; base <= missing; base += 32) {
+        const bool some = base + lane <= missing && seen(level_cell(level, base + lane));
+        used += __popc(__ballot_sync(FULL_WARP, some));
+        if (some && base + lane < missing) {
+            first = min(first, base + lane);
+            last = base + lane;
+        }
+    }
+    widen_over_warp(first, last);
+    if (level.many)
+        only = place_of(level.word, bins);
+    else if (!(kind >> 16))
+        only = cut_between(level.word, first, last, seen(level_cell(level, missing)));
+    else
+        for (i32 bin = 0, place = place_of(level.word, used); bin <= missing; ++bin)
+            if (seen(level_cell(level, bin)) && place-- == 0)
+                only = bin;
+    if (lane == 0)
+        level.only = only;
+}
+#endif
 
 // The bins that go left, but for what is missing. By thread 0. Returns the level's sums of h on the left side.
 static __device__ i64 describe(const Level &level, const Ends *ends, i32 key, i32 kind, u32 *left_set)

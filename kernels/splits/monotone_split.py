@@ -31,6 +31,7 @@ from gpuboost.kernels.splits.categories import (
     settle_set,
 )
 from gpuboost.kernels.splits.cuts import no_bit
+from gpuboost.kernels.splits.extra_trees import allow_only, place_of, random_cut
 from gpuboost.kernels.splits.gain import ALPHA, NOISE, score, score_within, soft_threshold, value_within
 
 
@@ -106,7 +107,7 @@ def _numeric(g, h, n, n_bins, total_g, total_h, total_n, units, rule, low, high,
 
 
 @kernel
-def _categorical(g, h, n, n_bins, totals, units, rule, low, high, out, left_set):
+def _categorical(g, h, n, n_bins, totals, units, rule, low, high, word, out, left_set):
     """See ``categories.best_set``. A categorical feature has no direction, but a node may have bounds."""
     unit_g, unit_h = units[0], units[1]
     total_g, total_h, _ = totals
@@ -117,13 +118,14 @@ def _categorical(g, h, n, n_bins, totals, units, rule, low, high, out, left_set)
     parent = score_within(soft_threshold(total_g * unit_g, alpha), total_h * unit_h, ridge, low, high)
     floor = max(rule[2], NOISE * max(abs(parent), score(total_g * unit_g, total_h * unit_h, ridge)))
     order = used[:m]
+    only = place_of(word, m if single else min(m, MOST_CATEGORIES))
     best, best_sweep, best_size = floor, 0, 0
     for sweep in range(1 if single else 2):
         left = np.int64(0), np.int64(0), np.int64(0), 0.0
         for i in range(m if single else min(m, MOST_CATEGORIES)):
             cell = order[i] if sweep == 0 else order[m - 1 - i]
             left, judged = next_candidate(cell, left, g, h, n, n_bins, totals, units, rule, single)
-            if not judged:
+            if not judged or (only >= 0 and i != only):
                 continue
             lg, lh = left[0], left[1]
             rg, rh = total_g - lg, total_h - lh
@@ -141,7 +143,7 @@ def _categorical(g, h, n, n_bins, totals, units, rule, low, high, out, left_set)
 @kernel
 def search(
     bounds, directions, layout, kinds, new_pairs, shared, node, histograms, criterion, first, last, general, by_node,
-    results,
+    words, results,
 ):  # fmt: skip
     """``split.search``, with bounds (v, 2) of all nodes and directions (t,) of the features that compete."""
     layout, histograms = HistogramLayout(*layout), HistogramArrays(*histograms)
@@ -165,16 +167,21 @@ def search(
                         (bounds[v, 0], bounds[v, 1]), directions, of[slot],
                         counts[slot] if counts.shape[1] > 0 else counts[0], sums, layout, kinds, criterion, begin, end,
                         scratch, root if v == 0 else root[:0],
-                        by_node[line if by_node.shape[0] > 0 else 0 : line + 1], results, line,
+                        by_node[line if by_node.shape[0] > 0 else 0 : line + 1],
+                        words[line if words.shape[0] > 0 else 0 : line + 1], results, line,
                     )  # fmt: skip
             begin = end
 
 
 @kernel
 def _search_node(
-    bounds, directions, cells, counts, sums, layout, kinds, criterion, first, last, scratch, bits, may, results, line
-):
-    """Features [first, last) of one node. bits (t, 8), (0, 8) for all cuts; may (1, t), (0, t) for all features."""
+    bounds, directions, cells, counts, sums, layout, kinds, criterion, first, last, scratch, bits, may, words, results,
+    line,
+):  # fmt: skip
+    """Features [first, last) of one node. bits (t, 8), (0, 8) for all cuts; may (1, t), (0, t) for all features.
+
+    words (1, t), (0, t) for all cuts.
+    """
     low, high = bounds
     g, h, n = scratch
     starts, n_bins, units, rule = layout.starts, layout.n_bins, criterion.units, criterion.rule
@@ -196,11 +203,14 @@ def _search_node(
         if kinds is not None and is_categorical:
             read(cells, is_packed, begin, size, g, h)
             gains[j] = _categorical(
-                g, h, n, n_bins[j], (total_g, total_h, rows), units, rule, low, high, splits[j], left_sets[j]
+                g, h, n, n_bins[j], (total_g, total_h, rows), units, rule, low, high,
+                words[0, j] if words.shape[0] > 0 else np.int64(-1), splits[j], left_sets[j],
             )  # fmt: skip
         else:
             read_running(cells, is_packed, begin, size - 1, g, h)
+            if words.shape[0] > 0:
+                allow_only(random_cut(words[0, j], g, h, n, n_bins[j]), every)
             gains[j] = _numeric(
-                g, h, n, n_bins[j], total_g, total_h, rows, units, rule, low, high, directions[j], restricted,
-                bits[j] if restricted else every, splits[j],
+                g, h, n, n_bins[j], total_g, total_h, rows, units, rule, low, high, directions[j],
+                restricted or words.shape[0] > 0, bits[j] if restricted else every, splits[j],
             )  # fmt: skip

@@ -1,5 +1,5 @@
 // Choice of the feature that splits a node, without and with noise on the gains (random_strength).
-// Definition: backends/numerics/random_strength.py. In front: blocks.cuh, search.cuh.
+// Definition: backends/numerics/random_strength.py. In front: blocks.cuh, extra_trees.cuh, search.cuh.
 //
 // Compiled with DISTURBED 1 where there is noise; then philox.cuh and normal.cuh are in front, too.
 
@@ -12,12 +12,6 @@ struct GainNoise {
     Stream stream;
     const f64 *table;
 };
-
-// A node's part of the number of a Philox block. g, h: its sums; for a level that shares a split, its depth and 0.
-static __device__ __forceinline__ u64 number_of(i64 g, i64 h)
-{
-    return (u64)g * 0x9e3779b97f4a7c15ull + (u64)h * 0xc2b2ae3d27d4eb4full;
-}
 
 // Standard deviation of the noise on a gain: ``deviation`` times the mean of the positive gains. Sums have a fixed order,
 // by the features' numbers. By one warp.
@@ -50,8 +44,7 @@ static __device__ i32 feature_of(const Candidate *candidates, const i32 *feature
         if (!(seems > 0.0))
             continue;
 #if DISTURBED
-        const u64 block = number + (u64)features[j] * 0x165667b19e3779f9ull;
-        seems += spread * normal_of(philox(noise.stream, block).x, noise.table);
+        seems += spread * normal_of(philox(noise.stream, block_of(number, features[j])).x, noise.table);
 #endif
         if (seems > best) {
             best = seems;

@@ -49,6 +49,9 @@ struct Terms {
 #if SOFT_THRESHOLD
     f64 alpha;
 #endif
+#if EXTRA_TREES
+    u32 word; // draws the feature's cut
+#endif
 };
 
 struct Found {
@@ -186,6 +189,24 @@ static __device__ __forceinline__ bool competes(const u32 *bits, i32 bin)
     return !bits || (bits[bin >> 5] >> (bin & 31) & 1);
 }
 
+#if EXTRA_TREES
+// The bin below the random cut, -1 if there is none.
+static __device__ __forceinline__ i32 random_cut(const Laid &cells, const Terms &terms, bool some_missing)
+{
+    const i32 lane = threadIdx.x & 31;
+    i32 first = CELLS, last = -1;
+    for (i32 k = 0; k < PER_LANE; ++k) {
+        const i32 bin = lane * PER_LANE + k;
+        if (bin < terms.missing && seen(cell(cells, k, lane))) {
+            first = min(first, bin);
+            last = max(last, bin);
+        }
+    }
+    widen_over_warp(first, last);
+    return cut_between(terms.word, first, last, some_missing);
+}
+#endif
+
 // Every cut that competes, missing values right and then left, if there are any. Key: 2 * bin, one more with missing
 // values left.
 static __device__ Found search_cuts(const Laid &cells, const Terms &terms, const u32 *bits)
@@ -194,6 +215,9 @@ static __device__ Found search_cuts(const Laid &cells, const Terms &terms, const
     const Sums missing = cell(cells, terms.missing % PER_LANE, terms.missing / PER_LANE);
     const bool some_missing = seen(missing);
     const i32 cuts = some_missing ? terms.missing : terms.missing - 1;
+#if EXTRA_TREES
+    const i32 only = random_cut(cells, terms, some_missing);
+#endif
     Sums own = {0, 0, 0};
     for (i32 k = 0; k < PER_LANE; ++k)
         if (lane * PER_LANE + k < terms.missing)
@@ -206,6 +230,10 @@ static __device__ Found search_cuts(const Laid &cells, const Terms &terms, const
     for (i32 k = 0; k < PER_LANE; ++k) {
         const i32 bin = lane * PER_LANE + k;
         left = left + cell(cells, k, lane);
+#if EXTRA_TREES
+        if (bin != only)
+            continue;
+#endif
 #pragma unroll 1
         for (i32 side = 0; side < (some_missing ? 2 : 1); ++side) {
             if (bin >= (side ? terms.missing - 1 : cuts))

@@ -35,6 +35,7 @@ from gpuboost.kernels.splits.categories import (
     rank_categories,
 )
 from gpuboost.kernels.splits.cuts import cut_gains, first_largest
+from gpuboost.kernels.splits.extra_trees import cut_between, place_of
 from gpuboost.kernels.splits.gain import ALPHA, MOST, NOISE, score, score_within, soft_threshold
 
 
@@ -101,13 +102,28 @@ def _sum_level(level, node, histograms, counts, packed_rows, begin, first, size,
 
 
 @kernel
-def _numeric(level, node, histograms, counts, packed_rows, begin, n_bins, units, rule, scratch, sums, gains, out):
+def _only_cut(word, level, node, histograms, counts, packed_rows, begin, n_bins, scratch, sums):
+    """The bin below the random cut of a feature among the bins of the level, -1 if there is none."""
+    g, h, n = sums
+    _sum_level(level, node, histograms, counts, packed_rows, begin, 0, n_bins + 1, scratch, g, h, n)
+    first, last = np.int64(n_bins), np.int64(-1)
+    for b in range(n_bins):
+        if seen(g, h, n, b):
+            first, last = min(first, b), b
+    return cut_between(word, first, last, seen(g, h, n, n_bins)) if last >= 0 else np.int64(-1)
+
+
+@kernel
+def _numeric(level, node, histograms, counts, packed_rows, begin, n_bins, units, rule, scratch, sums, gains, word, out):
     """The best shared cut of one feature. out (3,) int64: bin, missing_left, 0. Returns its gain, 0.0 if there is none.
 
-    room, sums: three (257,) int64 each, for g, h and rows. gains (3, 257) float64.
+    room, sums: three (257,) int64 each, for g, h and rows. gains (3, 257) float64. word: see ``extra_trees.place_of``.
     """
     g, h, n = scratch
     level_g, level_h, level_n = sums
+    only = np.int64(-1)
+    if word >= 0:
+        only = _only_cut(word, level, node, histograms, counts, packed_rows, begin, n_bins, scratch, sums)
     _, total_h, _ = _sum_level(
         level, node, histograms, counts, packed_rows, begin, n_bins, 1, scratch, level_g, level_h, level_n
     )  # fmt: skip
@@ -136,6 +152,9 @@ def _numeric(level, node, histograms, counts, packed_rows, begin, n_bins, units,
                 )  # fmt: skip
             for b in range(cuts - 1):
                 left[b] += node_gains[b]
+    for b in range(cuts if word >= 0 else 0):
+        if b != only:
+            right[b] = left[b] = 0.0
     best_bin, out[1], out[2] = first_largest(right, cuts), 0, 0
     best = right[best_bin]
     if some_missing and cuts > 1:
@@ -218,7 +237,7 @@ def _cut_gains(g, h, n, cuts, shift_g, shift_h, shift_n, total_g, total_h, total
 
 @kernel
 def _categorical(
-    level, node, histograms, counts, packed_rows, begin, n_bins, units, rule, scratch, sums, out, left_set
+    level, node, histograms, counts, packed_rows, begin, n_bins, units, rule, scratch, sums, word, out, left_set
 ):
     """The best shared set of categories of one feature: the candidates of ``split`` for the level's summed histogram.
 
@@ -257,11 +276,11 @@ def _categorical(
                     ln += n[cell] if counted else 0
                 if valid[sweep, i]:
                     gains[sweep, i] += _gain(lg, lh, ln, own_g, own_h, own_n, units, rule, ridge, parent, counted)
-    floor = max(rule[2], NOISE * parents)
+    floor, only = max(rule[2], NOISE * parents), place_of(word, size)
     best, best_sweep, best_size = floor, 0, 0
     for sweep in range(sweeps):
         for i in range(size):
-            if valid[sweep, i] and gains[sweep, i] > best:
+            if valid[sweep, i] and (only < 0 or i == only) and gains[sweep, i] > best:
                 best, best_sweep, best_size = gains[sweep, i], sweep, i + 1
     if best_size == 0:
         return 0.0
@@ -280,11 +299,13 @@ def _categorical(
 
 @kernel
 def search(
-    layout, kinds, new_pairs, shared, level, node, histograms, criterion, first, last, may, gains, splits, left_sets
-):
+    layout, kinds, new_pairs, shared, level, node, histograms, criterion, first, last, may, words, gains, splits,
+    left_sets,
+):  # fmt: skip
     """Features [first, last): complete the histograms of every new pair, then look for the best shared splits.
 
-    level (c,) int64: see ``level_of``. may (t,) bool: the features that compete, (0,) for all. gains (t,) float64,
+    level (c,) int64: see ``level_of``. may (t,) bool: the features that compete, (0,) for all. words (t,) int64: see
+    ``extra_trees.draw_words``, (0,) if all cuts compete. gains (t,) float64,
     splits (t, 3) int64, left_sets (t, 8) uint32: what ``_numeric`` and ``_categorical`` say of each feature. The
     rest as for ``split.search``.
     """
@@ -298,7 +319,7 @@ def search(
     sums = np.empty(257, np.int64), np.empty(257, np.int64), np.empty(counted, np.int64)
     cut_room = np.empty((3, 257))
     for j in range(first, last):
-        begin, is_categorical = np.int64(starts[j]), False
+        begin, is_categorical, word = np.int64(starts[j]), False, words[j] if words.shape[0] > 0 else np.int64(-1)
         if may.shape[0] > 0 and not may[j]:
             gains[j] = 0.0
             continue
@@ -306,13 +327,13 @@ def search(
             is_categorical = kinds[j] == 1
         if kinds is not None and is_categorical:
             gains[j] = _categorical(
-                level, node, of, counts, packed_rows, begin, n_bins[j], units, rule, scratch, sums, splits[j],
-                left_sets[j],
+                level, node, of, counts, packed_rows, begin, n_bins[j], units, rule, scratch, sums, word,
+                splits[j], left_sets[j],
             )  # fmt: skip
         else:
             gains[j] = _numeric(
                 level, node, of, counts, packed_rows, begin, n_bins[j], units, rule, scratch, sums, cut_room,
-                splits[j],
+                word, splits[j],
             )  # fmt: skip
 
 

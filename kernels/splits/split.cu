@@ -73,6 +73,8 @@ static __device__ __forceinline__ Found best_set(const Cells &cells, const Terms
 // Blocks that a multiprocessor should hold: with two, the largest variants would spill registers.
 #if SETS && (BOUNDED || (CELLS == 256 && (COUNTS || DISTURBED || INTERACTIONS)))
 #define BLOCKS 1
+#elif EXTRA_TREES && CELLS == 256 && (COUNTS || SETS)
+#define BLOCKS 1
 #else
 #define BLOCKS 2
 #endif
@@ -83,8 +85,8 @@ static __device__ __forceinline__ Found best_set(const Cells &cells, const Terms
 // cell is among those of a histogram, in units of CELLS. deviation and what follows: GainNoise (random_strength.cuh).
 // selection[3]: where 8 words for each candidate feature tell by which cuts the root may be split, 0 for all.
 // With shards, partials are the sums of all of them (shards.cu), and a last argument tells the rows that are here.
-// chosen: a bit for each candidate feature that competes in a node, ``words`` words to a node (feature_subsets.cu); 0:
-// all do.
+// chosen: a bit for each candidate feature that competes in a node, ``words`` words to a node, or to a level
+// (feature_subsets.cu); 0: all do.
 // Where leaf values have bounds, bounds are those of every node that was searched, and directions those of all features.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 evaluate(const uint2 *partials, const u32 *partial_counts, longlong2 *sums, i32 *counts,
@@ -92,7 +94,7 @@ evaluate(const uint2 *partials, const u32 *partial_counts, longlong2 *sums, i32 
          const i32 *__restrict__ kinds, Candidate *candidates, u32 *arrived, State *state, Node *nodes, Line *lines,
          Route *routes, u32 *cursor, i32 *node_of_slot, const Rule *rule, i32 first_line, i32 last_line, i32 slots,
          i32 choose, f64 deviation, u32 seed_low, u32 seed_high, const u32 *iteration, u32 name, const f64 *table,
-         const u32 *__restrict__ chosen, i32 words WITHIN PATHS ROWS_HERE)
+         const u32 *__restrict__ chosen, i32 words WITHIN PATHS CUTS ROWS_HERE)
 {
     const GainNoise noise = {deviation, {seed_low, seed_high, *iteration, name}, table};
     __shared__ Room rooms[WARPS];
@@ -130,6 +132,10 @@ evaluate(const uint2 *partials, const u32 *partial_counts, longlong2 *sums, i32 
             if (j == 0 && lane == 0)
                 bounds[v] = terms.within;
 #endif
+#if EXTRA_TREES
+            const Stream of_cuts = {cut_seed_low, cut_seed_high, *cut_iteration, cut_name};
+            terms.word = philox(of_cuts, block_of(number_of(node.sum_g, node.sum_h), features[j])).x;
+#endif
 #if INTERACTIONS
             may = may && may_follow(nodes, v, features[j], column_of, sets, set_words, most_columns);
 #endif
@@ -137,7 +143,8 @@ evaluate(const uint2 *partials, const u32 *partial_counts, longlong2 *sums, i32 
             const i64 child = 2 * which + part;
             Candidate *candidate = candidates + child * t + j;
             Found found = {0.0, 0, 0, 0, 0};
-            if (may && (!words || (chosen[(i64)v * words + (j >> 5)] >> (j & 31) & 1))) {
+            const i64 draw = rule->draws == OF_LEVELS ? node.depth : v;
+            if (may && (!words || (chosen[draw * words + (j >> 5)] >> (j & 31) & 1))) {
 #if SETS
                 if (kind >> 16)
                     found = best_set(cells, terms, bits, limits, rooms[warp].ends, candidate);

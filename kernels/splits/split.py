@@ -35,6 +35,7 @@ from gpuboost.kernels.common.records import (
 from gpuboost.kernels.histograms.cells import CELLS_AT_ONCE, complete, read, read_running
 from gpuboost.kernels.splits.categories import best_set
 from gpuboost.kernels.splits.cuts import general_cut, no_bit, only_cut
+from gpuboost.kernels.splits.extra_trees import allow_only, random_cut
 from gpuboost.kernels.splits.gain import score
 from gpuboost.kernels.splits.packed_split import MOST_RIDGE, ROOM, best_cut, least_units
 
@@ -42,7 +43,8 @@ _LOW = np.int64(0xFFFF_FFFF)
 
 
 @kernel
-def search(layout, kinds, new_pairs, shared, node, histograms, criterion, first, last, general, by_node, results):
+def search(layout, kinds, new_pairs, shared, node, histograms, criterion, first, last, general, by_node, words,
+           results):  # fmt: skip
     """Features [first, last) of every new pair: complete both histograms, then look for the best splits.
 
     layout: HistogramLayout; histograms: HistogramArrays; criterion: Criterion; results: Splits, what ``general_cut``
@@ -50,7 +52,8 @@ def search(layout, kinds, new_pairs, shared, node, histograms, criterion, first,
     int64 and shared (p, threads) int64: see ``Level``; node (v, COLUMNS) int64.
     general: None where ``best_cut`` will do for every numeric feature: nodes are packed, rows do not count, all cuts
     compete, a leaf has its own value, and reg_lambda is below MOST_RIDGE units; else True.
-    by_node (2p, t) bool: the features by which each node may be split, (0, 0) for all.
+    by_node (2p, t) bool: the features by which each node may be split, (0, 0) for all. words (2p, t) int64: see
+    ``extra_trees.draw_words``, (0, 0) if all cuts compete.
     """
     layout, histograms = HistogramLayout(*layout), HistogramArrays(*histograms)
     criterion, results = Criterion(*criterion), Splits(*results)
@@ -75,7 +78,8 @@ def search(layout, kinds, new_pairs, shared, node, histograms, criterion, first,
                     _search_node(
                         of[slot], counts[slot] if counts.shape[1] > 0 else counts[0], sums, layout, kinds, criterion,
                         least, begin, end, scratch, general, root if v == 0 else root[:0],
-                        by_node[line if by_node.shape[0] > 0 else 0 : line + 1], results, line,
+                        by_node[line if by_node.shape[0] > 0 else 0 : line + 1],
+                        words[line if words.shape[0] > 0 else 0 : line + 1], results, line,
                     )  # fmt: skip
             begin = end
 
@@ -83,12 +87,12 @@ def search(layout, kinds, new_pairs, shared, node, histograms, criterion, first,
 @kernel
 @inlined
 def _search_node(
-    cells, counts, sums, layout, kinds, criterion, least, first, last, scratch, general, bits, may, results, line
+    cells, counts, sums, layout, kinds, criterion, least, first, last, scratch, general, bits, may, words, results, line
 ):
     """Features [first, last) of one node whose histogram is complete there, into one line of the results.
 
     sums: NodeSums; scratch: SearchScratch; least: see ``least_units``; bits (t, 8) uint32: the cuts that compete,
-    (0, 8) for all; may (1, t) bool: the features that do, (0, t) for all.
+    (0, 8) for all; may (1, t) bool: the features that do, (0, t) for all; words (1, t), (0, t) for all cuts.
     """
     g, h, n, starts, n_bins = scratch.g, scratch.h, scratch.n, layout.starts, layout.n_bins
     rows, is_packed, total_g, total_h = sums.rows, sums.is_packed, sums.g, sums.h
@@ -99,6 +103,7 @@ def _search_node(
     quick = True
     if general is not None:
         quick = is_packed and n.shape[0] == 0 and not restricted and rule[5] == 0.0 and ridge < MOST_RIDGE * unit_h
+        quick = quick and words.shape[0] == 0
     total, parent = (total_g << 32) + total_h if is_packed else 0, score(total_g * unit_g, total_h * unit_h, ridge)
     for j in range(first, last):
         begin, size = np.int64(starts[j]), np.int64(starts[j + 1]) - np.int64(starts[j])
@@ -125,12 +130,17 @@ def _search_node(
             n[c] = counts[begin + c]
         if kinds is not None and is_categorical:
             read(cells, is_packed, begin, size, g, h)
-            gains[j] = best_set(g, h, n, n_bins[j], (total_g, total_h, rows), units, rule, splits[j], left_sets[j])
+            gains[j] = best_set(
+                g, h, n, n_bins[j], (total_g, total_h, rows), units, rule,
+                words[0, j] if words.shape[0] > 0 else np.int64(-1), splits[j], left_sets[j],
+            )  # fmt: skip
         elif general is not None:  # decided when this is compiled, too
             read_running(cells, is_packed, begin, size - 1, g, h)
+            if words.shape[0] > 0:
+                allow_only(random_cut(words[0, j], g, h, n, n_bins[j]), every)
             gains[j] = general_cut(
-                g, h, n, n_bins[j], total_g, total_h, rows, units, rule, restricted, bits[j] if restricted else every,
-                scratch.gains, splits[j],
+                g, h, n, n_bins[j], total_g, total_h, rows, units, rule, restricted or words.shape[0] > 0,
+                bits[j] if restricted else every, scratch.gains, splits[j],
             )  # fmt: skip
 
 

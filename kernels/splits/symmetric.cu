@@ -89,6 +89,9 @@ static __device__ void search_level(Level &level, Ends *ends, f64 *gains, const 
             level.parent = parent;
             size = bins;
         }
+#if EXTRA_TREES
+        draw_cut(level, kind, bins);
+#endif
     }
     __syncthreads();
     f64 sum[EACH] = {};
@@ -108,7 +111,7 @@ static __device__ void search_level(Level &level, Ends *ends, f64 *gains, const 
 #pragma unroll
     for (i32 i = 0; i < EACH; ++i) {
         const i32 one = i * THREADS + threadIdx.x;
-        if (one < CANDIDATES && competes(level, one, kind) && sum[i] > gain) {
+        if (one < CANDIDATES && competes(level, one, kind) && drawn(level, one, kind) && sum[i] > gain) {
             gain = sum[i];
             key = one;
         }
@@ -179,12 +182,14 @@ static __device__ void share_split(const Candidate *candidates, i32 t, const i32
     __syncthreads();
 }
 
+// chosen: a bit for each candidate feature that competes in a level, ``words`` words to a level; 0: all do.
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
 evaluate_level(const uint2 *partials, const u32 *partial_counts, longlong2 *sums, i32 *counts,
                const i32 *__restrict__ selection, const i32 *__restrict__ features, const i32 *__restrict__ places,
                const i32 *__restrict__ kinds, Candidate *candidates, State *state, Node *nodes, Line *lines,
                Route *routes, u32 *cursor, i32 *node_of_slot, const Rule *rule, i32 slots, f64 deviation,
-               u32 seed_low, u32 seed_high, const u32 *iteration, u32 name, const f64 *table PATHS ROWS_HERE)
+               u32 seed_low, u32 seed_high, const u32 *iteration, u32 name, const f64 *table,
+               const u32 *__restrict__ chosen, i32 words PATHS CUTS ROWS_HERE)
 {
     const GainNoise noise = {deviation, {seed_low, seed_high, *iteration, name}, table};
     __shared__ Level level;
@@ -199,12 +204,21 @@ evaluate_level(const uint2 *partials, const u32 *partial_counts, longlong2 *sums
     const Store at = {partials, partial_counts, sums, counts, selection[1] * selection[2], 0};
     for (i32 j = blockIdx.x; j < t; j += gridDim.x) {
         const i32 kind = kinds[features[j]];
+        bool may = begin < end;
+        if (may && words)
+            may = chosen[(i64)nodes[begin].depth * words + (j >> 5)] >> (j & 31) & 1;
 #if INTERACTIONS // all nodes of the level have one path
-        if (begin == end || !may_follow(nodes, begin, features[j], column_of, sets, set_words, most_columns)) {
+        may = may && may_follow(nodes, begin, features[j], column_of, sets, set_words, most_columns);
+#endif
+        if (!may) {
             if (threadIdx.x == 0)
                 candidates[j].found.gain = 0.0;
             continue;
         }
+#if EXTRA_TREES
+        const Stream of_cuts = {cut_seed_low, cut_seed_high, *cut_iteration, cut_name};
+        if (threadIdx.x == 0)
+            level.word = philox(of_cuts, block_of(number_of(nodes[begin].depth, 0), features[j])).x;
 #endif
         sum_level(level, at, nodes, begin, end, places[j], kind);
         search_level(level, ends, gains, at, nodes, begin, end, places[j], kind, state, rule, candidates + j);

@@ -132,6 +132,7 @@ OTHERS = {
     "min_split_gain": 5.0,
     "reg_lambda": 50.0,
     "random_strength": 5.0,
+    "extra_trees": True,
     "learners": gb.RandomGroups(1),
     "max_bins": 20,
     "binning": "greedy_log_sum",
@@ -168,7 +169,8 @@ def test_each_inert_parameter_gives_one_warning(learner, unread):
 
 def test_random_shapes_draw_no_rows_and_say_what_is_inert():
     random = {"langevin": gb.Langevin(random_from=0)}
-    params = {"sampling": gb.UniformSampling(0.3), "random_strength": 5.0, "min_child_weight": 100.0}
+    params = {"sampling": gb.UniformSampling(0.3), "random_strength": 5.0, "extra_trees": True}
+    params |= {"min_child_weight": 100.0}
     predictions, names = warned(**params, **random)
     assert names == set(params)
     plain = regressor(4, **random).fit(X, Y)

@@ -36,6 +36,7 @@ def test_advice_for_a_loss_without_curvature(loss: str) -> None:
             "learners: t must be a count of at least 1, or a share of the learners in (0, 1]",
         ),
         (lambda: gb.RandomLearners("many"), "learners: t must be a count of at least 1"),
+        (lambda: gb.RandomByLevel(0.0), "learners: t must be a count of at least 1, or a share of the features"),
         (lambda: gb.RandomGroups(2.5), "learners: t must be a count of at least 1, or a share of the features"),
         (
             lambda: gb.RandomGroups(2, "leaf"),
@@ -88,6 +89,10 @@ def test_policies(make: Any, text: str) -> None:
             {"learners": gb.RandomByNode(2), "langevin": gb.Langevin(random_from=3)},
             "random_from: RandomByNode(t=2) draws cuts or features of nodes, and random shapes take any cut of a "
             "tree's features at every node. Leave it out, or use RandomGroups(t).",
+        ),
+        (
+            {"learners": gb.RandomByLevel(2), "langevin": gb.Langevin(random_from=3)},
+            "random_from: RandomByLevel(t=2) draws cuts or features of nodes",
         ),
         (
             {"learners": gb.RandomGroups(2, "root"), "langevin": gb.Langevin(random_from=0)},
@@ -174,6 +179,8 @@ def test_many_pairs_come_with_advice() -> None:
         (gb.RandomGroups(2, "root"), {}, "sound"),
         (gb.RandomByNode(2), {"max_depth": 1}, "sound"),
         (gb.RandomByNode(2), {}, "heuristic"),
+        (gb.RandomByLevel(2), {"max_depth": 1}, "sound"),
+        (gb.RandomByLevel(2), {"growth": "oblivious"}, "heuristic"),
         (gb.CyclicGroups(), {"max_depth": 1}, "heuristic"),
         (gb.WeightedGroups(1, [1, 2, 3, 4, 5]), {}, "heuristic"),
     ],

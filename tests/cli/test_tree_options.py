@@ -1,4 +1,4 @@
-"""``gpuboost train --interactions``, ``--reg-alpha``, ``--max-delta-step``, ``--missing`` and ``--max-bins``."""
+"""``gpuboost train`` with the options of trees, of bins and of missing values."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ def test_the_options_are_the_parameters(tmp_path: Path, capsys: pytest.CaptureFi
     found = gb.load_model(model)
     assert found.interaction_cst == [["a", "b"], ["c"]]
     assert (found.reg_alpha, found.max_delta_step) == (0.5, 0.3)
-    assert main([*command, "--interactions", "no_interactions"]) == 0
+    assert not found.extra_trees
+    assert main([*command, "--interactions", "no_interactions", "--extra-trees"]) == 0
+    assert gb.load_model(model).extra_trees
     assert gb.load_model(model).interaction_cst == "no_interactions"
     assert main([*command, "--interactions", "a,d"]) == 2
     assert "interaction_cst: X has no column 'd'" in capsys.readouterr().err

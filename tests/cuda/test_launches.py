@@ -54,13 +54,15 @@ def test_the_parameters_are_those_that_a_compiler_sees(file, on):
 
 
 def test_macros_that_continue_a_list_of_parameters():
-    files = "growth/choose.cuh", "splits/bounds.cuh", "splits/interactions.cuh", "splits/split.cu"
+    files = "growth/choose.cuh", "splits/bounds.cuh", "splits/interactions.cuh"
+    files = *files, "splits/extra_trees.cuh", "splits/split.cu"
     plain = names(source(*files, before="#define SHARDED 0\n"), "evaluate")
     assert plain[-2:] == ["chosen", "words"]
-    macros = "".join(f"#define {name} 1\n" for name in ("SHARDED", "BOUNDED", "INTERACTIONS"))
+    macros = "".join(f"#define {name} 1\n" for name in ("SHARDED", "BOUNDED", "INTERACTIONS", "EXTRA_TREES"))
     of_paths = ["column_of", "sets", "set_words", "most_columns"]
+    of_cuts = ["cut_seed_low", "cut_seed_high", "cut_iteration", "cut_name"]
     every = names(source(*files, before=macros), "evaluate")
-    assert every == [*plain, "bounds", "directions", *of_paths, "here"]
+    assert every == [*plain, "bounds", "directions", *of_paths, *of_cuts, "here"]
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ MADE_BY_THE_LIBRARY = {
         "SavedCustom",
         "Metric",
     ),
-    *("FeatureViews", "GainNoise", "gain_noise", "prepared"),
+    *("CutRule", "FeatureViews", "GainNoise", "cut_rule", "gain_noise", "prepared"),
 }
 """Results and bases, which users read or derive from."""
 

@@ -17,7 +17,7 @@ from gpuboost.backends.protocol import Backend
 from gpuboost.boosting import boost
 from gpuboost.errors import InputError
 from gpuboost.growth import DepthWise, Growth, LeafWise, Oblivious, SignStump
-from gpuboost.learners import AllLearners, RandomByNode, RandomGroups, RandomLearners
+from gpuboost.learners import AllLearners, RandomByLevel, RandomByNode, RandomGroups, RandomLearners
 from gpuboost.losses import Loss
 from gpuboost.recipe import Recipe
 from gpuboost.steps import automatic
@@ -80,9 +80,12 @@ DRAWN: list[tuple[Any, Growth]] = [
     (RandomGroups(1, "root"), DepthWise(Limits(12, 4, 3))),
     (RandomByNode(2), DepthWise(Limits(12, 4))),
     (RandomByNode(2), LeafWise(Limits(9, 6, 3))),
+    (RandomByLevel(2), LeafWise(Limits(9, 6, 3))),
     (AllLearners(), SignStump(Limits(2, 1))),
     (AllLearners(), LeafWise(Limits(9, 6, random_strength=0.5))),
     (AllLearners(), Oblivious(Limits(16, 4, random_strength=1.0))),
+    (AllLearners(), LeafWise(Limits(9, 6, extra_trees=True))),
+    (AllLearners(), Oblivious(Limits(16, 4, extra_trees=True))),
 ]
 
 

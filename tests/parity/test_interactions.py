@@ -34,7 +34,7 @@ from gpuboost.backends.reference.backend import Reference
 from gpuboost.boosting import boost
 from gpuboost.growth import DepthWise, Growth, LeafWise, Oblivious
 from gpuboost.langevin import Langevin
-from gpuboost.learners import AllLearners, RandomByNode, RandomGroups, Selection
+from gpuboost.learners import AllLearners, RandomByLevel, RandomByNode, RandomGroups, Selection
 from gpuboost.recipe import Recipe
 from gpuboost.sampling import EveryRow, ImportanceSampling, Sampling, UniformSampling
 from gpuboost.steps import GradientStep
@@ -112,7 +112,7 @@ def test_every_backend_grows_the_same_tree_whose_paths_keep_to_the_sets(
             (RandomGroups(4), DepthWise(Limits(16, 4, random_strength=1.0)), RULES[0]),
             (RandomByNode(3), LeafWise(Limits(9, 6)), RULES[3]),
             (RandomByNode(0.7), DepthWise(Limits(30, 5)), PAIRS),
-            (AllLearners(), Oblivious(Limits(32, 5, 2)), RULES[5]),
+            (RandomByLevel(3), Oblivious(Limits(32, 5, 2)), RULES[5]),
             (AllLearners(), DepthWise(Limits(2, 1)), RULES[5]),
         ],
         [EveryRow(), UniformSampling(0.4), ImportanceSampling(0.3)],

@@ -26,6 +26,7 @@ from gpuboost.growth import DepthWise, LeafWise, Oblivious, SignStump
 from gpuboost.keys import Key
 from gpuboost.learners import (
     AllLearners,
+    RandomByLevel,
     RandomByNode,
     RandomGroups,
     RandomLearners,
@@ -91,7 +92,9 @@ def wide(seed: int) -> TrainingSet:
     return replace(case.data, bins=as_sparse(made, case.data.cuts.n_bins, seed))
 
 
-@pytest.mark.parametrize("learners", [RandomGroups(7), RandomGroups(7, "root"), RandomByNode(9), RandomLearners(40)])
+@pytest.mark.parametrize(
+    "learners", [RandomGroups(7), RandomGroups(7, "root"), RandomByNode(9), RandomByLevel(9), RandomLearners(40)]
+)
 def test_wide_sparse_rows(learners: Selection) -> None:
     growth = STUMP if isinstance(learners, RandomLearners) else DepthWise(Limits(8, 3))
     for seed in range(3):
@@ -150,26 +153,32 @@ def test_every_rule(learners: Selection) -> None:
         assert_on_a_device(Recipe(losses.Logistic(), 5, 0.5, growth, UniformSampling(0.7), learners), data)
 
 
-@settings(max_examples=examples(15), deadline=None, derandomize=True)
+DRAWING = [DepthWise(Limits(64, 6)), DepthWise(Limits(5, 6, 3)), LeafWise(Limits(15, 9)), LeafWise(Limits(40))]
+
+
+@settings(max_examples=examples(24), deadline=None, derandomize=True)
 @given(
     st.integers(0, 2**32 - 1),
     st.sampled_from([3, 200, 900]),
     st.sampled_from([(5, 2), (5, 0.9), (33, 1), (33, 7), (70, 0.5)]),
     st.sampled_from(
-        [DepthWise(Limits(64, 6)), DepthWise(Limits(5, 6, 3)), LeafWise(Limits(15, 9)), LeafWise(Limits(40))]
+        [
+            *((RandomByNode, growth) for growth in DRAWING),
+            *((RandomByLevel, growth) for growth in (*DRAWING, Oblivious(Limits(64, 5)))),
+        ]
     ),
     st.sampled_from([0.0, 1.5]),
     st.sampled_from([EveryRow(), UniformSampling(0.6)]),
     st.sampled_from(["real", "3"]),
 )
-def test_features_drawn_for_every_node(
-    seed: int, n: int, wide: tuple[int, float], growth: Any, strength: float, sampling: Any, target: str
+def test_features_drawn_for_every_node_or_level(
+    seed: int, n: int, wide: tuple[int, float], drawing: Any, strength: float, sampling: Any, target: str
 ) -> None:
-    d, t = wide
+    (d, t), (rule, growth) = wide, drawing
     loss: Loss = losses.Huber() if target == "real" else losses.Softmax(3)
     data = random_case(seed, n, d, target=target, weights="whole").data
     growth = type(growth)(replace(growth.limits, random_strength=strength))
-    assert_on_a_device(Recipe(loss, 4, 0.5, growth, sampling, RandomByNode(t), ConstantStep()), data, seed % 1000)
+    assert_on_a_device(Recipe(loss, 4, 0.5, growth, sampling, rule(t), ConstantStep()), data, seed % 1000)
 
 
 @pytest.mark.parametrize("key", [Key.root(7) / "learners" / 5, Key.root(2**63 + 5) / "learners"], ids=str)
@@ -177,15 +186,16 @@ def test_the_subsets_are_those_of_the_host(key: Key) -> None:
     """All nodes up to four figures, also where the path has no number before the node's."""
     backend = Cuda(runtime := emulated_runtime())
     for count, of in [(1, 1), (3, 9), (16, 32), (17, 33), (40, 41), (9, 9), (12, 9)]:
-        by_node = backend._subsets.drawn((count, key))
-        backend._rounds._write_inputs()
-        found = backend._subsets.draw(by_node, 1_200, of)
-        assert found is not None
-        bits = runtime.download(found.bits).reshape(1_200, found.words)
-        candidates = Candidates(np.arange(of, dtype=np.int32), by_node=(count, key))
-        for v in [*range(12), 99, 100, 1_000, 1_199]:
-            chosen = np.flatnonzero(np.unpackbits(bits[v].view(np.uint8), bitorder="little"))
-            assert chosen.tolist() == subset(count, of, candidates.node_key(v)).tolist()
+        for by_level in (False, True):
+            candidates = Candidates(np.arange(of, dtype=np.int32), by_node=(count, key), by_level=by_level)
+            draw, most = backend._subsets.drawn(candidates), 20 if by_level else 1_200
+            backend._rounds._write_inputs()
+            found = backend._subsets.draw(draw, 1_200, 20, of)
+            assert found is not None
+            bits = runtime.download(found.bits).reshape(most, found.words)
+            for v in [*range(12), 19] if by_level else [*range(12), 99, 100, 1_000, 1_199]:
+                chosen = np.flatnonzero(np.unpackbits(bits[v].view(np.uint8), bitorder="little"))
+                assert chosen.tolist() == subset(count, of, candidates.node_key(v, v)).tolist()
 
 
 def test_a_tree_with_features_drawn_for_every_node_takes_one_launch_more() -> None:

@@ -24,7 +24,7 @@ from gpuboost.boosting import boost
 from gpuboost.errors import InputError, RecipeError
 from gpuboost.growth import DepthWise, Growth, LeafWise, Oblivious, SignStump
 from gpuboost.langevin import Langevin
-from gpuboost.learners import AllLearners, RandomByNode, RandomGroups, RandomLearners, Selection
+from gpuboost.learners import AllLearners, RandomByLevel, RandomByNode, RandomGroups, RandomLearners, Selection
 from gpuboost.losses import Loss
 from gpuboost.recipe import Recipe
 from gpuboost.sampling import GOSS, EveryRow, ImportanceSampling, Sampling, UniformSampling, WeightTrimming
@@ -137,15 +137,18 @@ DRAWN: list[tuple[Selection, Growth, bool]] = [  # and whether features may be c
     (RandomGroups(1, "root"), LeafWise(Limits(9, 6)), True),
     (RandomByNode(2), DepthWise(Limits(12, 4)), True),
     (RandomByNode(2), LeafWise(Limits(9, 6, 3)), True),
+    (RandomByLevel(2), Oblivious(Limits(16, 4)), True),
     (AllLearners(), SignStump(Limits(2, 1)), True),
     (RandomLearners(7), SignStump(Limits(2, 1, 4)), False),
     (AllLearners(), DepthWise(Limits(12, 4, 3, random_strength=1.0)), True),
     (RandomByNode(3), LeafWise(Limits(9, 6, random_strength=0.5)), True),
     (AllLearners(), Oblivious(Limits(16, 4, random_strength=1.0)), True),
+    (AllLearners(), LeafWise(Limits(9, 6, extra_trees=True)), True),
+    (AllLearners(), Oblivious(Limits(16, 4, extra_trees=True)), True),
 ]
 
 
-PLAIN = {"random_strength": 0.0}
+PLAIN = {"random_strength": 0.0, "extra_trees": False}
 
 
 @pytest.mark.parametrize(

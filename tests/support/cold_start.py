@@ -40,6 +40,7 @@ def compile_all(way: str) -> None:
     from gpuboost.backends.cuda.codegen.formulas import formulas
     from gpuboost.backends.cuda.codegen.options import FLUSH, OPTIONS
     from gpuboost.backends.cuda.device.sources import source
+    from gpuboost.types import Limits
 
     def alone(text: str) -> None:
         _, program = nvrtc.nvrtcCreateProgram(text.encode(), b"module.cu", 0, [], [])
@@ -53,7 +54,7 @@ def compile_all(way: str) -> None:
         "bins": source("common/common.cuh", "binning/binning.cu"),
         "loss": "",
         "histograms": source(*tree, "histograms/histogram.cu", before=shape),
-        "splits": source(*arena.searching(disturbed=False), "splits/split.cu", before=shape),
+        "splits": source(*arena.searching(Limits(2)), "splits/split.cu", before=shape),
         "rows": source(*tree, record, "growth/partition.cu", before="#define SLOT u8\n#define SETS 0\n"),
         "leaves": source(*leaves._LEAVES),
     }

@@ -28,7 +28,7 @@ WORKERS: tuple[dict[str, Any], ...] = (
 
 USUAL = {
     "step": "gradient", "growth": "depthwise", "min_samples_leaf": 1, "min_split_gain": 0.0, "random_strength": 0.0,
-    "reg_alpha": 0.0, "max_delta_step": 0.0,
+    "reg_alpha": 0.0, "max_delta_step": 0.0, "extra_trees": False,
     "learners": None, "sampling": None, "execution": None, "categorical_features": "from_dtype",
 }  # fmt: skip
 """Values of the pieces that change the least."""
@@ -76,6 +76,7 @@ def composition(rng: np.random.Generator) -> Composition:
         "max_delta_step": _rare(rng, 0.0, 0.2, chance=0.1),
         "min_split_gain": _rare(rng, 0.0, 0.1, chance=0.1),
         "random_strength": _rare(rng, 0.0, 2.0, chance=0.1),
+        "extra_trees": _rare(rng, False, True, chance=0.1),
         "learners": _rare(
             rng,
             None,
@@ -83,6 +84,7 @@ def composition(rng: np.random.Generator) -> Composition:
             gb.RandomGroup(),
             gb.RandomLearners(5),
             gb.RandomByNode(1),
+            gb.RandomByLevel(1),
             gb.CyclicGroups(),
             gb.SemiGreedyGroups(),
         ),

@@ -59,6 +59,7 @@ def cases() -> tuple[Callable[[], set[Asked]], ...]:
     ranked = replace(random_case(7, 150, 3, target="4"), data=in_lists(random_case(7, 150, 3, target="4").data))
     level_wise = Recipe(SquaredError(), 2, growth=Oblivious(Limits(8, 3)))
     disturbed = Limits(8, 3, random_strength=1.0)
+    extra = Limits(8, 3, extra_trees=True)
     in_sets = Limits(8, 3, interactions=Interactions(((0, 1, 2), (2, 3, 4, 5))))
     controlled = Recipe(SquaredError(), 2, sampling=smart_second_order(0.5))
     drawn = Recipe(SquaredError(), 2, step=GradientStep(), langevin=Langevin(random_from=1))
@@ -81,7 +82,10 @@ def cases() -> tuple[Callable[[], set[Asked]], ...]:
             (some, Recipe(loss, 2, growth=DepthWise(Limits(6, 6)), step=LineSearchStep(per)))
             for loss, per in ((Huber(), "leaf"), (AbsoluteError(), "tree"))
         ),
-        *((some, Recipe(SquaredError(), 1, growth=growth(disturbed))) for growth in (DepthWise, Oblivious)),
+        *(
+            (some, Recipe(SquaredError(), 1, growth=growth(limits)))
+            for growth, limits in product((DepthWise, Oblivious), (disturbed, extra))
+        ),
         (some, replace(drawn_rows, base_learner=BestOfFamilies((Linear(),)))),
         (wide, Recipe(SquaredError(), 2, growth=DepthWise(Limits(8, 3, directions=(1,) * 28)))),
         *(

@@ -115,7 +115,7 @@ def _losses() -> Iterator[tuple[str, Callable[[], object]]]:
 
 def _growth() -> Iterator[tuple[str, Callable[[], object]]]:
     for growth in ("depthwise", "leafwise", "oblivious"):
-        constraints = [{"reg_alpha": 1.0, "interaction_cst": "pairwise"}]
+        constraints = [{"reg_alpha": 1.0, "interaction_cst": "pairwise"}, {"extra_trees": True}]
         constraints += [] if growth == "oblivious" else [{"monotonic_cst": [1, 0, -1, 0, 0]}]
         for depth in (1, 3, 8):
             for extra in ({}, {"random_strength": 1.0}, *constraints):
@@ -166,6 +166,7 @@ def _learners() -> Iterator[tuple[str, Callable[[], object]]]:
         (2, 3),
         (0.5, 3),
         (gb.RandomByNode(2), 3),
+        (gb.RandomByLevel(2), 3),
         (gb.RandomLearners(50), 1),
         (gb.WeightedGroups(2, [1.0, 2.0, 3.0, 1.0, 1.0]), 3),
         (gb.CyclicGroups(1), 1),

@@ -38,7 +38,7 @@ from gpuboost.backends.cuda.rankings import cross_entropy, ranking, smoothed_ran
 from gpuboost.losses import registry
 from gpuboost.losses.custom import Custom
 from gpuboost.losses.protocol import is_list_loss, is_on_host, is_smoothed, perturbs_labels
-from gpuboost.types import NoiseScale, RowScore
+from gpuboost.types import Limits, NoiseScale, RowScore
 
 TABLE = Path(__file__).resolve().parents[2] / "kernels" / "LINKED.md"
 SHOWN = 90  # the architecture whose registers and instructions are listed
@@ -101,7 +101,9 @@ def _kernels_of_the_user(score: RowScore, scale: NoiseScale) -> Iterator[Linked]
 def of_the_library() -> Iterator[Linked]:
     """Modules that draw random numbers or rows."""
     noisy = "#define CELLS 256\n#define COUNTS 0\n#define SETS 1\n#define DISTURBED 1\n"
-    search = arena.searching(disturbed=True)
+    drawn = noisy.replace("DISTURBED", "EXTRA_TREES")
+    search = arena.searching(Limits(2, random_strength=1.0))
+    of_cuts = arena.searching(Limits(2, extra_trees=True))
     for files, before in (
         (target._DRAW, ""),
         (target._SAMPLE, ""),
@@ -113,6 +115,8 @@ def of_the_library() -> Iterator[Linked]:
         (subsets._SUBSETS, ""),
         ((*search, "splits/split.cu"), noisy),
         ((*search, "splits/level.cuh", "splits/symmetric.cu"), noisy),
+        ((*of_cuts, "splits/split.cu"), drawn),
+        ((*of_cuts, "splits/level.cuh", "splits/symmetric.cu"), drawn),
     ):
         yield Linked("random numbers", files[-1], source(*files, before=before), called_by(*files))
 

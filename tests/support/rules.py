@@ -9,6 +9,7 @@ from gpuboost.growth import DepthWise
 from gpuboost.keys import Key
 from gpuboost.learners import (
     CyclicGroups,
+    RandomByLevel,
     RandomByNode,
     RandomGroup,
     RandomGroups,
@@ -23,6 +24,7 @@ LABELS = ("a", "b", "a", "c", "b")  # groups of five columns
 FOR_TREES: list[Selection] = [
     RandomByNode(2),
     RandomByNode(1),
+    RandomByLevel(2),
     RandomGroups(2, "root"),
     RandomGroups(1, LABELS),
     RandomGroup(LABELS),

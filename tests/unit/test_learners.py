@@ -21,6 +21,7 @@ from gpuboost.keys import Key
 from gpuboost.learners import (
     AllLearners,
     CyclicGroups,
+    RandomByLevel,
     RandomByNode,
     RandomGroups,
     RandomLearners,
@@ -124,11 +125,17 @@ def test_cycles_go_round() -> None:
 def test_by_node_the_root_draws_what_a_tree_would() -> None:
     found = RandomByNode(3).draw(9, ROOT / 4)
     assert found.features.tolist() == list(range(9))
-    assert (
-        subset(found.by_node[0], 9, found.node_key(0)).tolist() == RandomGroups(3).draw(9, ROOT / 4).features.tolist()
-    )
-    assert found.node_key(1) != found.node_key(2)
+    of_tree = RandomGroups(3).draw(9, ROOT / 4).features
+    assert subset(found.by_node[0], 9, found.node_key(0, 0)).tolist() == of_tree.tolist()
+    assert found.node_key(1, 1) != found.node_key(2, 1)
     assert RandomByNode(9).draw(9, ROOT / 4).by_node is None
+
+
+def test_by_level_nodes_of_one_depth_draw_the_same() -> None:
+    found = RandomByLevel(3).draw(9, ROOT / 4)
+    assert found.node_key(0, 0) == RandomByNode(3).draw(9, ROOT / 4).node_key(0, 0)
+    assert found.node_key(1, 1) == found.node_key(2, 1) != found.node_key(3, 2)
+    assert RandomByLevel(1.0).draw(9, ROOT / 4).by_node is None
 
 
 def test_weighted_draws_follow_their_weights() -> None:

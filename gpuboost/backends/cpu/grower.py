@@ -65,7 +65,7 @@ class TreeGrower:
     def grow(self, target: Target) -> Structure:
         """The finished tree. The leaves of rows are not computed if the tree was grown from a sample."""
         search, leaf_wise = self._search, self._limits.growth == "leafwise"
-        if leaf_wise and search.by_node is None:  # a node's features are drawn by its number
+        if leaf_wise and not search.by_number:
             self._grow_best_first()
         elif self._by_column is None and search.independent and not leaf_wise:
             self._grow_small_levels()

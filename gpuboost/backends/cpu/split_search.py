@@ -5,6 +5,8 @@ New pairs (p, 3) int64: a node whose histogram was summed, its sibling or -1, an
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,14 +21,25 @@ from gpuboost.backends.numerics.feature_subsets import subset
 from gpuboost.kernels.common import nodes as table
 from gpuboost.kernels.common.normal_table import TABLE
 from gpuboost.kernels.common.records import Criterion, Splits
-from gpuboost.kernels.splits import columns, random_strength, shared_split, split
+from gpuboost.kernels.splits import columns, extra_trees, random_strength, shared_split, split
 from gpuboost.kernels.splits.gain import NOISE
 from gpuboost.kernels.splits.packed_split import MOST_RIDGE
+from gpuboost.keys import Key
 from gpuboost.types import Array, Candidates, Cuts, Limits
 
 CELLS_PER_THREAD = 32_768  # below this many cells to search a thread is not worth waking
 NO_WORDS = np.empty(0, np.uint32)
 NO_CUTS, NO_FEATURES = np.empty((0, 8), np.uint32), np.empty((0, 0), np.bool_)
+NO_WORDS_OF_CUTS = np.empty((0, 0), np.int64)
+
+
+def words_of(cuts: Key | None, sums: Any, features: NDArray[np.int32]) -> NDArray[np.int64]:
+    """(lines, t): what draws the cut of each feature in nodes of these sums (lines, 2); (0, 0) if all cuts compete."""
+    if cuts is None:
+        return NO_WORDS_OF_CUTS
+    words = np.empty((len(sums), len(features)), np.int64)
+    extra_trees.draw_words(np.asarray(sums, np.int64), features, *cuts.words, words)
+    return words
 
 
 def no_splits(layout: Layout, pairs: int) -> Splits:
@@ -51,8 +64,8 @@ class Search:
         all_packed: every node's histogram is packed.
         """
         self.root = NO_CUTS if candidates.root is None else candidates.root
-        self.by_node, self._node_key = candidates.by_node, candidates.node_key
-        self.gain_noise = candidates.gain_noise(output)
+        self._candidates = candidates
+        self.gain_noise, self._cuts = candidates.gain_noise(output), candidates.random_cuts(output)
         self.units, self._layout, self._limits, self._pool = units, layout, limits, pool
         self._bounds = Bounds(cuts, layout.features, limits, units) if limits.bounded else None
         self._paths = (
@@ -64,6 +77,7 @@ class Search:
         self.criterion = Criterion(units, rule, self.root)
         quick = all_packed and limits.reg_lambda < MOST_RIDGE * units[1] and self._bounds is None
         self.plain = quick and limits.min_samples_leaf == 1 and not limits.signed and len(self.root) == 0
+        self.plain = self.plain and self._cuts is None
 
     def searchers(self, pairs: int) -> int:
         """Number of threads to search this many new pairs."""
@@ -71,9 +85,14 @@ class Search:
         return min(parts, len(self._layout.features))
 
     @property
+    def by_number(self) -> bool:
+        """True if a node's features are drawn by its number, so that nodes must be numbered as they are split."""
+        return self._candidates.by_node is not None and not self._candidates.by_level
+
+    @property
     def independent(self) -> bool:
         """True if ``small_trees.grow`` suffices: no split depends on other nodes or on random numbers."""
-        drawn = self.by_node is not None or self.gain_noise is not None
+        drawn = self._candidates.by_node is not None or self.gain_noise is not None
         return self.plain and not drawn and self._paths is None and not self._limits.symmetric
 
     def nodes(self, tree: NodeTable, histograms: Histograms, new_pairs: NDArray[np.int64]) -> None:
@@ -89,17 +108,19 @@ class Search:
         bounds = [0, t] if parts == 1 else even(layout.starts, parts)
         arrays = layout.arrays, histograms.arrays, self.criterion, results
         of_layout, of_nodes, criterion, found = map(tuple, arrays)
+        sums = tree.node[new_pairs[:, :2].ravel()][:, [table.SUM_G, table.SUM_H]]
+        words = words_of(self._cuts, sums, layout.features)
         search_features = split.search if self._bounds is None else self._bounds.search_below(new_pairs, tree.node)
 
         def search(part: int) -> None:
             search_features(
                 of_layout, kinds, new_pairs, histograms.shared, tree.node, of_nodes, criterion, bounds[part],
-                bounds[part + 1], general, by_node, found,
+                bounds[part + 1], general, by_node, words, found,
             )  # fmt: skip
 
         self._pool.run_parts(parts, search)
         if self.gain_noise is not None:
-            self._disturb_gains(results.gains, tree.node[new_pairs[:, :2].ravel()][:, [table.SUM_G, table.SUM_H]])
+            self._disturb_gains(results.gains, sums)
         split.pick(new_pairs, tuple(tree.arrays), of_layout, found, histograms.slots)
 
     def shared(self, tree: NodeTable, histograms: Histograms, new_pairs: NDArray[np.int64]) -> None:
@@ -108,6 +129,8 @@ class Search:
         level = np.empty(2 * len(new_pairs), np.int64)
         level = level[: shared_split.level_of(new_pairs, tree.node, histograms.slots, level)]
         may = self._competing(tree, new_pairs, level[:1]).ravel()  # all nodes of the level have one path
+        sums = np.array([[tree.node[v, table.DEPTH], 0] for v in level[:1]], np.int64).reshape(-1, 2)
+        words = words_of(self._cuts, sums, layout.features).ravel()
         gains, found = np.zeros(t), np.empty((t, 3), np.int64)
         kinds = layout.kinds_if_any
         left_sets = np.empty((0 if kinds is None else t, 8), np.uint32)
@@ -118,12 +141,12 @@ class Search:
         def search(part: int) -> None:
             shared_split.search(
                 of_layout, kinds, new_pairs, histograms.shared, level, tree.node, of_nodes, criterion, bounds[part],
-                bounds[part + 1], may, gains, found, left_sets,
+                bounds[part + 1], may, words, gains, found, left_sets,
             )  # fmt: skip
 
         self._pool.run_parts(parts, search)
         if len(level):
-            self._disturb_gains(gains[None], np.array([[tree.node[level[0], table.DEPTH], 0]]))
+            self._disturb_gains(gains[None], sums)
         best = int(np.argmax(gains))  # the first of the largest
         if gains[best] > 0.0:
             shared_split.share(
@@ -167,21 +190,23 @@ class Search:
 
     def _competing(self, tree: NodeTable, new_pairs: NDArray[np.int64], lines: NDArray[np.int64]) -> NDArray[np.bool_]:
         """(lines, t): the features by which each of these nodes may be split; (0, 0) for all."""
-        drawn = self._drawn_for(lines)
+        drawn = self._drawn_for(lines, tree.node)
         if self._paths is None:
             return drawn
         self._paths.lengthen(new_pairs, tree.node)
         allowed = self._paths.allowed(lines, tree.node)
-        return allowed if self.by_node is None else drawn & allowed
+        return drawn & allowed if len(drawn) else allowed
 
-    def _drawn_for(self, nodes: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """(nodes, t): the features drawn for each node; (0, 0) for all."""
-        if self.by_node is None:
+    def _drawn_for(self, lines: NDArray[np.int64], node: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """(c, t): the features drawn for each node of ``lines`` (c,), in which -1 stands for none; (0, 0) for all."""
+        candidates, t = self._candidates, len(self._layout.features)
+        if candidates.by_node is None:
             return NO_FEATURES
-        count, t = self.by_node[0], len(self._layout.features)
-        may = np.zeros((len(nodes), t), np.bool_)
-        for line, v in enumerate(nodes.tolist()):
-            may[line, subset(count, t, self._node_key(v))] = True
+        may = np.zeros((len(lines), t), np.bool_)
+        for line, v in enumerate(lines.tolist()):
+            if v >= 0:
+                key = candidates.node_key(v, int(node[v, table.DEPTH]))
+                may[line, subset(candidates.by_node[0], t, key)] = True
         return may
 
     def _disturb_gains(self, gains: Array, sums: Array) -> None:

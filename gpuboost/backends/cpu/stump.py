@@ -170,13 +170,14 @@ class StumpGrower:
         )  # fmt: skip
         root = cpu_search.NO_CUTS if candidates.root is None else candidates.root
         general, by_node = None if self._is_plain() else True, self._drawn()
+        words = cpu_search.words_of(candidates.random_cuts(self._output), [self._totals], candidates.features)
         parts = min(self._pool.n_parts(self._histogram.shape[1], cpu_search.CELLS_PER_THREAD), t)
         bounds = [0, t] if parts == 1 else even(self._starts, parts).tolist()
         best = [-1] * parts
 
         def search(part: int) -> None:
             features = bounds[part], bounds[part + 1]
-            best[part] = stump.search_root(*data, *features, general, root, by_node, results)
+            best[part] = stump.search_root(*data, *features, general, root, by_node, words, results)
 
         self._pool.run_parts(parts, search)
         winner, gain_noise = best[0], candidates.gain_noise(self._output)
@@ -196,7 +197,8 @@ class StumpGrower:
     def _is_plain(self) -> bool:
         """True if ``best_cut`` suffices in ``split.search``."""
         limits = self._limits
-        plain = self._is_packed and self._candidates.root is None and not limits.signed
+        every = self._candidates.root is None and self._candidates.cuts is None
+        plain = self._is_packed and every and not limits.signed
         return plain and limits.reg_lambda < MOST_RIDGE * self._units[1]
 
     def _drawn(self) -> NDArray[np.bool_]:
@@ -205,7 +207,7 @@ class StumpGrower:
             return ALL_FEATURES
         t = len(self._candidates.features)
         may = np.zeros((2, t), np.bool_)
-        may[0, subset(self._candidates.by_node[0], t, self._candidates.node_key(0))] = True
+        may[0, subset(self._candidates.by_node[0], t, self._candidates.node_key(0, 0))] = True
         return may
 
     def _routed(self) -> NDArray[np.int32]:

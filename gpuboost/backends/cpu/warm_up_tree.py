@@ -25,7 +25,7 @@ D, BINS = 4, 9
 
 def is_usual(limits: Limits, candidates: Candidates, by_column: SortedColumns | None, n_rows: int) -> bool:
     """True if a tree runs the same kernels as the dummy one."""
-    plain = limits.min_samples_leaf == 1 and not limits.signed and candidates.root is None
+    plain = limits.min_samples_leaf == 1 and not limits.signed and candidates.root is None and candidates.cuts is None
     each = by_column is None and not limits.bounded and not limits.symmetric
     return each and (plain or n_rows > PACKED_ROWS)
 

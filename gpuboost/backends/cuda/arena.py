@@ -14,10 +14,11 @@ from gpuboost.backends.cuda.device.kernels import Launcher
 from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.backends.cuda.device.sources import source
 from gpuboost.backends.cuda.plan import ArenaPlan
+from gpuboost.backends.cuda.subsets import OF_TREE
 from gpuboost.backends.cuda.tree import NODE, RULE, as_bytes, empty_records
 from gpuboost.backends.numerics.interactions import PathRule
 from gpuboost.backends.numerics.monotone import of_features
-from gpuboost.types import Array, Cuts
+from gpuboost.types import Array, Cuts, Limits
 
 HEAD = 4  # numbers in front of ``selection``
 NO_CUTS = np.empty((0, 8), np.uint32)
@@ -29,15 +30,16 @@ STATIC_BYTES = 512  # upper bound on these kernels' static shared memory
 
 _TREE = ("common/common.cuh", "common/tree.cuh", "common/blocks.cuh")
 _SEARCH = (
-    "growth/choose.cuh", "splits/bounds.cuh", "splits/interactions.cuh", "splits/search.cuh", "splits/categories.cuh",
-    "histograms/cells.cuh", "splits/warp_groups.cuh",
+    "growth/choose.cuh", "splits/bounds.cuh", "splits/interactions.cuh", "splits/extra_trees.cuh", "splits/search.cuh",
+    "splits/categories.cuh", "histograms/cells.cuh", "splits/warp_groups.cuh",
 )  # fmt: skip
 
 
-def searching(disturbed: bool) -> tuple[str, ...]:
-    """Headers of the split search. disturbed: True where gains have noise."""
-    random_numbers = ("common/philox.cuh", "common/normal.cuh") * disturbed
-    return (*_TREE, *_SEARCH, *random_numbers, "splits/random_strength.cuh")
+def searching(limits: Limits) -> tuple[str, ...]:
+    """Headers of the split search."""
+    disturbed = limits.random_strength > 0.0
+    random_numbers = ("common/philox.cuh",) * (disturbed or limits.extra_trees) + ("common/normal.cuh",) * disturbed
+    return (*_TREE, *random_numbers, *_SEARCH, "splits/random_strength.cuh")
 
 
 class Arena:
@@ -49,8 +51,9 @@ class Arena:
 
     def __init__(
         self, runtime: Runtime, plan: ArenaPlan, cuts: Cuts, outputs: int = 1, *, restricted: bool = False,
-        by_node: bool = False, shard: RowsOfGpu | None = None,
+        draws: int = OF_TREE, shard: RowsOfGpu | None = None,
     ) -> None:  # fmt: skip
+        """draws: what draws features, of ``Draws`` in ``tree.cuh``."""
         self.runtime, self.plan = runtime, plan
         self.array: dict[str, Array] = {
             name: empty_records(runtime, length, dtype) if dtype.names else runtime.zeros(max(1, length), dtype)
@@ -64,7 +67,7 @@ class Arena:
             "deviation": 0.0, "seed_low": 0, "seed_high": 0, "iteration": runtime.zeros(1, np.uint32), "name": 0,
             "table": runtime.zeros(1, np.float64),
         }  # fmt: skip
-        self.rule = runtime.upload(as_bytes(_rule(plan, by_node)))
+        self.rule = runtime.upload(as_bytes(_rule(plan, draws)))
         self.kinds = runtime.upload((cuts.n_bins | cuts.is_categorical.astype(np.int32) << 16).astype(np.int32))
         self._n_bins, self._features, self._root = cuts.n_bins, np.empty(0, np.int32), NO_CUTS
         length = HEAD + 2 * plan.d + 2 * plan.tiles + (8 * plan.d if restricted else 0)
@@ -93,15 +96,15 @@ class Arena:
         plan, kernel = self.plan, partial(Launcher, self.runtime)
         shared = "" if self.tree_all_reduce is None else SHARDED
         shape = f"{shared}#define CELLS {plan.cells}\n#define COUNTS {int(plan.counts)}\n"
-        disturbed = plan.limits.random_strength > 0.0
-        search, functions = searching(disturbed), called_by(*searching(disturbed))
+        search, functions = searching(plan.limits), called_by(*searching(plan.limits))
         halves = 5 if plan.counts else 4  # of a plane: counts have 16 bits
         planes, stages = halves * plan.cells * 64, WARPS * STAGE_BYTES[plan.counts]
         passes = 1 if planes + stages + STATIC_BYTES <= self.runtime.block_memory else 2  # compute capability 7.5
         self.shared = planes // passes + stages
         macros = f"#define WIDTH {plan.width}\n#define PASSES {passes}\n{shape}"
         histogram = source(*_TREE, "histograms/histogram.cu", before=macros)
-        sets = f"#define SETS {int(plan.sets)}\n" + "#define DISTURBED 1\n" * disturbed
+        sets = f"#define SETS {int(plan.sets)}\n" + "#define DISTURBED 1\n" * (plan.limits.random_strength > 0.0)
+        sets += "#define EXTRA_TREES 1\n" * plan.limits.extra_trees
         sets += "#define INTERACTIONS 1\n" * (plan.limits.interactions is not None)
         sets += "#define BOUNDED 1\n" * plan.limits.bounded
         sets += "#define SOFT_THRESHOLD 1\n" * (plan.limits.reg_alpha > 0.0)
@@ -193,14 +196,14 @@ def selection_of(features: NDArray[np.int32], n_bins: NDArray[np.int32], plan: A
     return out
 
 
-def _rule(plan: ArenaPlan, by_node: bool) -> NDArray[np.void]:
+def _rule(plan: ArenaPlan, draws: int) -> NDArray[np.void]:
     limits, rule = plan.limits, np.zeros(1, RULE)
     for name in ("reg_lambda", "min_child_weight", "min_split_gain"):
         rule[name] = getattr(limits, name)
     rule["categories"] = limits.categories
     rule["reg_alpha"], rule["max_delta_step"] = limits.reg_alpha, limits.largest_value
     rule["max_leaves"], rule["symmetric"] = plan.most_leaves, limits.symmetric
-    rule["one_value"], rule["one_at_a_time"] = limits.signed, by_node
+    rule["one_value"], rule["draws"] = limits.signed, draws
     rule["max_depth"] = min(limits.max_depth, 2**30)
     rule["min_samples_leaf"] = min(limits.min_samples_leaf, 2**30)
     return rule

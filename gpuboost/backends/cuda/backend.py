@@ -25,7 +25,7 @@ from gpuboost.backends.cuda.array_gradients import ArrayGradients
 from gpuboost.backends.cuda.bins import Binner, DeviceBins
 from gpuboost.backends.cuda.components import CudaSmoothing
 from gpuboost.backends.cuda.control_variates import Control
-from gpuboost.backends.cuda.device.inputs import RoundKey, RoundNoise
+from gpuboost.backends.cuda.device.inputs import KeyInput, RoundKey, RoundNoise
 from gpuboost.backends.cuda.device.recorder import Recorder
 from gpuboost.backends.cuda.device.round import RecordedRound, recorded_verb
 from gpuboost.backends.cuda.device.runtime import Runtime
@@ -43,7 +43,7 @@ from gpuboost.backends.cuda.rankings.on_host import GradientsOfHost
 from gpuboost.backends.cuda.rankings.ranking import RankingGradients
 from gpuboost.backends.cuda.rankings.smoothed_ranking import SmoothedRankingGradients
 from gpuboost.backends.cuda.streams import CudaSlot, Side
-from gpuboost.backends.cuda.subsets import Subsets
+from gpuboost.backends.cuda.subsets import OF_LEVELS, OF_NODES, OF_TREE, Draw, Subsets
 from gpuboost.backends.cuda.target import DeviceGradients, DeviceSample, Targets
 from gpuboost.backends.cuda.tree_ring import SLOTS, DeviceTree, TreeRing, collected
 from gpuboost.backends.host.threads import ThreadPool
@@ -98,7 +98,7 @@ class Cuda:
         self._perturbed = CrossEntropyGradients(self._runtime, self._arrays, self._rounds, self._targets)
         self._of_arrays = ArrayGradients(self._runtime, self._arrays, self._rounds, self._targets)
         self._shapes = RandomShapes(self._runtime, self._arrays, self._rounds)
-        self._subsets = Subsets(self._runtime, self._rounds)
+        self._subsets, self._cuts = Subsets(self._runtime, self._rounds), KeyInput(self._rounds)
         self._control = Control(self._runtime, self._arrays, self._rounds, self._targets)
         self._importance = Importance(self._runtime, self._arrays, self._rounds)
         self._leaves = Leaves(self._runtime, self._arrays, self._rounds, self._shapes, all_reduce)
@@ -215,19 +215,22 @@ class Cuda:
         gradients = self._targets.given(target.gradients)
         k, room = gradients.g.shape
         features, noise = candidates.features, self._targets.strength(candidates.gain_noise(output))
-        by_node = self._subsets.drawn(candidates.by_node)
-        root = candidates.root if by_node is None else None
-        shape = "arena", id(data.cuts), room, k, limits, len(features), root is None, by_node is None
+        draw = self._subsets.drawn(candidates)
+        root = candidates.root if draw is None else None
+        draws = OF_TREE if draw is None else OF_LEVELS if candidates.by_level else OF_NODES
+        shape = "arena", id(data.cuts), room, k, limits, len(features), root is None, draws
         own_sums = not target.noisy and (target.own_leaves or gradients.sample is None)
 
         def make() -> Arena:
             plan = ArenaPlan.of(room, data.cuts, limits, self._runtime.sm_count, len(features), all_rows=self._all_rows)
-            kinds = {"restricted": root is not None, "by_node": by_node is not None}
-            return Arena(self._runtime, plan, data.cuts, k, **kinds, shard=self._shard)
+            restricted = root is not None
+            return Arena(self._runtime, plan, data.cuts, k, restricted=restricted, draws=draws, shard=self._shard)
 
         arena = self._rounds.buffer(shape, make)
         arena.compete(features, root)
-        grown = self._grow(data, gradients, output, arena, len(features), own_sums, noise, by_node)
+        stream = candidates.random_cuts(output)
+        cuts = None if stream is None else self._cuts.set(stream)
+        grown = self._grow(data, gradients, output, arena, len(features), own_sums, noise, draw, cuts)
         return cast(Structure, DeviceStructure(grown, target.version))
 
     def leaf_values(
@@ -345,15 +348,15 @@ class Cuda:
     @recorded_verb()
     def _grow(
         self, data: TrainingSet, gradients: DeviceGradients, output: int, arena: Arena, n_candidates: int,
-        own_sums: bool, noise: RoundNoise | None, by_node: tuple[int, RoundKey] | None,
+        own_sums: bool, noise: RoundNoise | None, draw: Draw | None, cuts: RoundKey | None,
     ) -> Grown:  # fmt: skip
         """A tree of the first ``n_candidates`` candidates in the arena."""
         rows = self._rows_to_grow(data, gradients, output)
-        chosen = self._subsets.draw(by_node, arena.plan.most_nodes, n_candidates)
+        chosen = self._subsets.draw(draw, arena.plan.most_nodes, arena.plan.most_levels, n_candidates)
         drawn = gradients.sample is not None
         wait = own_sums and not drawn and self._rounds.is_open and gradients.g.shape[0] == 1  # outputs share an arena
         wait = wait and self._shard is None  # rows are counted everywhere before a tree ends
-        grower = TreeOnDevice(arena, rows, output, self._targets.gain_noise(noise), chosen)
+        grower = TreeOnDevice(arena, rows, output, self._targets.gain_noise(noise), chosen, cuts)
         grower.grow(wait)
         if grower.waits:
             self._rounds.postpone(FusedLeafUpdate(grower))

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.backends.cuda.arena import Arena
+from gpuboost.backends.cuda.device.inputs import RoundKey
 from gpuboost.backends.cuda.subsets import Chosen
 from gpuboost.backends.cuda.tree import STATE, as_records
 from gpuboost.types import Array, Limits
@@ -65,11 +66,12 @@ class TreeOnDevice:
         output: int,
         gain_noise: dict[str, Any] | None = None,
         chosen: Chosen | None = None,
+        cuts: RoundKey | None = None,
     ) -> None:
         """The candidates of the tree are in the arena (``Arena.compete``).
 
         gain_noise: fields of the kernels' ``GainNoise``, if gains are compared with noise. chosen: the features that
-        compete in each node, if not all.
+        compete in each node or level, if not all. cuts: the stream of their random cuts, if not all compete.
         """
         self.nodes, self.leaf_of_row = arena.nodes[output], arena.leaf_of_row[output]
         self.state = target.state
@@ -77,6 +79,8 @@ class TreeOnDevice:
         self.waits = False  # the last level is still to be routed
         self._gain_noise = arena.no_gain_noise if gain_noise is None else gain_noise
         self._chosen = arena.all_compete if chosen is None else {"chosen": chosen.bits, "words": chosen.words}
+        drawing = {} if cuts is None else cuts.arguments
+        self._cuts = {f"cut_{name}": value for name, value in drawing.items()}
         self._grid = arena.plan.sm_count
         self._bins = target.bins.rows.reshape(-1).view(np.uint32)
 
@@ -228,7 +232,7 @@ class TreeOnDevice:
         arena.evaluate(
             grid, (256,),
             **self._histograms(arena.sums), **self._choice(), arrived=a["arrived"], **some, choose=choose,
-            **self._chosen, **arena.within, **arena.paths,
+            **self._chosen, **arena.within, **arena.paths, **self._cuts,
         )  # fmt: skip
 
     def _share(self) -> None:
@@ -236,7 +240,7 @@ class TreeOnDevice:
         arena = self._arena
         grid = (min(arena.plan.d, EVALUATE_BLOCKS * self._grid),)
         histograms = self._histograms(arena.array["partials"])
-        arena.evaluate_level(grid, (256,), **histograms, **self._choice(), **arena.paths)
+        arena.evaluate_level(grid, (256,), **histograms, **self._choice(), **self._chosen, **arena.paths, **self._cuts)
 
     def _histograms(self, partials: Array) -> dict[str, Any]:
         """Kernels' arguments: sums of stretches, histograms, and the features that compete."""

@@ -89,6 +89,11 @@ class ArenaPlan:
         return 2 * self.most_leaves - 1
 
     @property
+    def most_levels(self) -> int:
+        """Maximum number of levels with nodes that are split."""
+        return max(1, min(self.limits.max_depth, self.most_leaves - 1))
+
+    @property
     def most_lines(self) -> int:
         """Number of children built in one step: two for each split if no histogram is kept."""
         return max(1, 2 * (self.most_leaves - 1))

@@ -1,11 +1,12 @@
-"""Candidate features per node, drawn on the device for every possible node of a tree in one launch.
+"""Candidate features per node or level, drawn on the device for all that a tree may have in one launch.
 
-A node's draw depends on its number and not on the data, so it is known before the tree is grown.
+A draw depends on the number of the node, or on the depth, and not on the data, so it is known before the tree is grown.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -13,19 +14,24 @@ from gpuboost.backends.cuda.device.inputs import KeyInput, RoundKey
 from gpuboost.backends.cuda.device.kernels import Kernels
 from gpuboost.backends.cuda.device.round import RecordedRound
 from gpuboost.backends.cuda.device.runtime import Runtime
-from gpuboost.keys import Key, Stream
-from gpuboost.types import Array
+from gpuboost.keys import Stream
+from gpuboost.types import Array, Candidates
 
 THREADS = 64  # as in the kernel
+OF_TREE, OF_NODES, OF_LEVELS = 0, 1, 2  # ``Draws`` in ``tree.cuh``
 _SUBSETS = ("common/common.cuh", "common/philox.cuh", "sampling/feature_subsets.cu")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chosen:
-    """A bit for each candidate feature that competes in a node. ``words`` per node; 0: all features compete."""
+    """A bit for each candidate feature that competes in a node. ``words`` for each node or level; 0: all do."""
 
     bits: Array  # (nodes * words,) uint32
     words: int
+
+
+Draw: TypeAlias = tuple[int, RoundKey, bool]
+"""How many features each node of the next tree draws, their stream, and True if the nodes of a level draw the same."""
 
 
 class Subsets:
@@ -35,21 +41,25 @@ class Subsets:
         self._runtime, self._rounds = runtime, rounds
         self._kernel, self._key = Kernels(runtime, *_SUBSETS), KeyInput(rounds)
 
-    def drawn(self, by_node: tuple[int, Key] | None) -> tuple[int, RoundKey] | None:
-        """Number of features that each node of the next tree draws, and their stream."""
-        return None if by_node is None else (by_node[0], self._key.set(by_node[1]))
-
-    def draw(self, by_node: tuple[int, RoundKey] | None, most_nodes: int, of: int) -> Chosen | None:
-        """Draw the features of nodes 0 .. most_nodes - 1 among ``of`` candidates."""
-        if by_node is None:
+    def drawn(self, candidates: Candidates) -> Draw | None:
+        """What the nodes of the next tree draw; None if they draw nothing."""
+        if candidates.by_node is None:
             return None
-        count, key = by_node
+        count, key = candidates.by_node
+        return count, self._key.set(key), candidates.by_level
+
+    def draw(self, draw: Draw | None, most_nodes: int, most_levels: int, of: int) -> Chosen | None:
+        """Draw the features of each possible node, or of each level, among ``of`` candidates."""
+        if draw is None:
+            return None
+        count, key, by_level = draw
+        most_nodes, below = (most_levels, Stream.LEVEL) if by_level else (most_nodes, Stream.NODE)
         words = -(-of // 32)
         bits = self._rounds.buffer(("chosen", most_nodes, words), lambda: self._room(most_nodes * words))
         self._kernel("draw_features")(
             (max(1, min(-(-most_nodes // THREADS), 8 * self._runtime.sm_count)),), (THREADS,),
             count=min(count, of), of=of, words=words, n_nodes=most_nodes, **key.arguments,
-            nodes=(key / Stream.NODE).arguments["name"], numbered=key.names.iteration >= 0, chosen=bits,
+            nodes=(key / below).arguments["name"], numbered=key.names.iteration >= 0, chosen=bits,
         )  # fmt: skip
         return Chosen(bits, words)
 

@@ -58,7 +58,7 @@ RULE = np.dtype(
         ("categories", np.float64, (len(CategoryLimits._fields),)),
         ("reg_alpha", np.float64), ("max_delta_step", np.float64),
         ("max_leaves", np.int32), ("max_depth", np.int32), ("min_samples_leaf", np.int32), ("symmetric", np.int32),
-        ("one_value", np.int32), ("one_at_a_time", np.int32),
+        ("one_value", np.int32), ("draws", np.int32),
     ]
 )  # fmt: skip
 

@@ -11,6 +11,7 @@ makes the rule independent of the gradients' scale, as the theorem of Langevin b
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpuboost.backends.numerics.random_numbers import gaussian_of, philox
 from gpuboost.kernels.splits.random_strength import LANES, OF_FEATURE, OF_G, OF_H
@@ -32,6 +33,10 @@ def winner(gains: dict[int, float], sums: tuple[int, int], noise: Noise | None) 
     return max(noisy, key=lambda f: noisy[f])
 
 
+def block_of(sums: tuple[int, int], feature: int) -> NDArray[np.uint64]:
+    """(1,) number of the Philox block of a feature in a node of these exact sums."""
+    return np.array([(sums[0] * OF_G + sums[1] * OF_H + feature * OF_FEATURE) & _WORD], np.uint64)
+
+
 def _number(sums: tuple[int, int], feature: int, noise: Noise) -> float:
-    block = (sums[0] * OF_G + sums[1] * OF_H + feature * OF_FEATURE) & _WORD
-    return float(gaussian_of(philox(np.array([block], np.uint64), noise.key)[0, :1])[0])
+    return float(gaussian_of(philox(block_of(sums, feature), noise.key)[0, :1])[0])

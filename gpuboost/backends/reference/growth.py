@@ -154,7 +154,8 @@ class GrowingTree:
             return None
         histograms, cuts = self._competing(node)
         noise, rest = self.candidates.gain_noise(self.output), (self.n_bins, self.categorical, self.rows_per_h)
-        return best_split(histograms, node.totals, self.units, self.limits, *rest, cuts, noise, self._within(node))
+        draws, within = self.candidates.random_cuts(self.output), self._within(node)
+        return best_split(histograms, node.totals, self.units, self.limits, *rest, cuts, noise, within, draws)
 
     def share_a_split(self, level: list[Node]) -> None:
         """Find the split that all these nodes are to share, if any gains in sum."""
@@ -162,7 +163,8 @@ class GrowingTree:
             return
         histograms, totals = [self._histograms(node) for node in level], [node.totals for node in level]
         noise, rest = self.candidates.gain_noise(self.output), (self.n_bins, self.categorical, self.rows_per_h)
-        shared = shared_splits(histograms, totals, self.units, self.limits, *rest, noise, level[0].depth)
+        draws, depth = self.candidates.random_cuts(self.output), level[0].depth
+        shared = shared_splits(histograms, totals, self.units, self.limits, *rest, noise, depth, draws)
         for i, node in enumerate(level):
             node.split = shared[i] if shared else None
 
@@ -211,10 +213,18 @@ class GrowingTree:
     def _within(self, node: Node) -> NodeBounds | None:
         return None if self.directions is None else NodeBounds(*node.bounds, self.directions, self.limits.reg_alpha)
 
+    def _drawn(self, node: Node) -> Array:
+        """The features that are drawn for the node, increasing; all candidates, if it draws none."""
+        candidates = self.candidates
+        if candidates.by_node is None:
+            return candidates.features
+        count, key = candidates.by_node[0], candidates.node_key(node.number, node.depth)
+        return candidates.features[subset(count, len(candidates.features), key)]
+
     def _histograms(self, node: Node) -> Histograms:
-        """Sums of the node's rows, by bins of each feature that interaction constraints allow."""
+        """Sums of the node's rows, by bins of each drawn feature that interaction constraints allow."""
         histograms = {}
-        for f in self.candidates.features:
+        for f in self._drawn(node):
             if self.paths is not None and not self.paths.allows(node.path, int(f)):
                 continue
             sums = np.zeros((self.n_bins[f] + 1, 3), np.int64)
@@ -228,10 +238,6 @@ class GrowingTree:
     def _competing(self, node: Node) -> tuple[Histograms, dict[int, Array] | None]:
         """Histograms of the node's candidate features, and the cuts by which it may be split, if not all."""
         candidates, histograms = self.candidates, self._histograms(node)
-        if candidates.by_node is not None:
-            count, key = candidates.by_node[0], candidates.node_key(node.number)
-            drawn = candidates.features[subset(count, len(candidates.features), key)]
-            return {int(f): histograms[int(f)] for f in drawn if int(f) in histograms}, None
         if candidates.root is None or node.number != 0:
             return histograms, None
         return histograms, {int(f): cuts for f, cuts in zip(candidates.features, candidates.root, strict=True)}

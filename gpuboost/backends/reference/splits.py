@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from gpuboost.backends.numerics.extra_trees import place_of, random_cut, word_of
 from gpuboost.backends.numerics.monotone import NodeBounds
 from gpuboost.backends.numerics.random_strength import winner
+from gpuboost.keys import Key
 from gpuboost.types import Array, Limits, Noise
 
 NOISE = 2.0**-40  # a gain below this share of the parent's score is rounding, not gain
@@ -59,10 +61,12 @@ def best_split(
     cuts: dict[int, Array] | None = None,
     noise: Noise | None = None,
     within: NodeBounds | None = None,
+    draws: Key | None = None,
 ) -> Split | None:
     """The candidate of the largest gain, the first of equals. With ``noise``, ``winner`` chooses the feature.
 
-    With ``within``, leaf values are clipped to the node's bounds, and a constrained feature's direction is enforced.
+    With ``draws``, one cut of each feature competes. With ``within``, leaf values are clipped to the node's bounds, and
+    a constrained feature's direction is enforced.
 
     histogram: feature to (b + 1, 3) int64; rows_per_h: rows per unit of h in the whole tree; cuts: feature to (8,)
     uint32, a bit for each allowed cut, None for every cut.
@@ -87,6 +91,7 @@ def best_split(
             rows_per_h,
             allowed,
             within,
+            None if draws is None else word_of((totals[0], totals[1]), f, draws),
         )
     return _won(splits, (totals[0], totals[1]), noise)
 
@@ -101,6 +106,7 @@ def shared_splits(
     rows_per_h: float,
     noise: Noise | None = None,
     depth: int = 0,
+    draws: Key | None = None,
 ) -> list[Split] | None:
     """One split for all nodes of a level, each with its own gain; None if no candidate gains.
 
@@ -113,7 +119,9 @@ def shared_splits(
     own_totals = [np.array(total, np.int64) for total in totals]
     for f in sorted(histograms[0]):
         nodes = [histogram[f] for histogram in histograms]
-        splits[f] = _best_shared(f, nodes, own_totals, units, limits, int(n_bins[f]), bool(categorical[f]), rows_per_h)
+        word = None if draws is None else word_of((depth, 0), f, draws)
+        rest = int(n_bins[f]), bool(categorical[f]), rows_per_h, word
+        splits[f] = _best_shared(f, nodes, own_totals, units, limits, *rest)
     best = _won(splits, (depth, 0), noise)
     if best is None:
         return None
@@ -138,14 +146,14 @@ def _best_shared(
     b: int,
     categorical: bool,
     rows_per_h: float,
+    word: int | None,
 ) -> Split | None:
     level, total = np.sum(of_nodes, axis=0), np.sum(totals, axis=0)
     ridge = _ridge(level, categorical, limits)
     parents = _in_order(_held_score(node, units, limits, ridge) for node in totals)
     gain, best = max(limits.min_split_gain, NOISE * parents), None
     used = [c for c in range(b + 1) if _seen(level[c], limits)]
-    candidates = _sets(level, used, total, b, units, limits, rows_per_h) if categorical else _cuts(level, b, limits)
-    for candidate in candidates:
+    for candidate in _candidates(level, used, total, b, units, limits, rows_per_h, categorical, word):
         lefts = (_left(sums, candidate, b) for sums in of_nodes)
         here = _in_order(_gain(left, node, units, limits, ridge) for left, node in zip(lefts, totals, strict=True))
         if here > gain:
@@ -200,13 +208,14 @@ def _best_of_feature(
     rows_per_h: float,
     cuts: Array | None,
     within: NodeBounds | None,
+    word: int | None,
 ) -> Split | None:
     used = [c for c in range(b + 1) if _seen(sums[c], limits)]
     ridge = _ridge(sums, categorical, limits)
     free = _score(total, units, ridge)
     parent = free if within is None else within.score(*_measured(total, units), ridge)
     gain, best = max(limits.min_split_gain, NOISE * max(abs(parent), free)), None
-    for candidate in _sets(sums, used, total, b, units, limits, rows_per_h) if categorical else _cuts(sums, b, limits):
+    for candidate in _candidates(sums, used, total, b, units, limits, rows_per_h, categorical, word):
         if cuts is not None and not cuts[candidate.bin >> 5] >> np.uint32(candidate.bin & 31) & np.uint32(1):
             continue
         right = total - candidate.left
@@ -219,6 +228,25 @@ def _best_of_feature(
         if here > gain:
             gain, best = here, candidate
     return None if best is None else _settled(best, f, gain, sums[b], total, b, limits)
+
+
+def _candidates(
+    sums: Array,
+    used: list[int],
+    total: Array,
+    b: int,
+    units: tuple[float, float],
+    limits: Limits,
+    rows_per_h: float,
+    categorical: bool,
+    word: int | None,
+) -> Iterator[_Candidate]:
+    """The cuts or sets of one feature that compete; with ``word``, those that it draws."""
+    if categorical:
+        yield from _sets(sums, used, total, b, units, limits, rows_per_h, word)
+        return
+    only = None if word is None else random_cut(used, b, word)
+    yield from (cut for cut in _cuts(sums, b, limits) if only is None or cut.bin == only)
 
 
 def _cuts(sums: Array, b: int, limits: Limits) -> Iterator[_Candidate]:
@@ -234,24 +262,28 @@ def _cuts(sums: Array, b: int, limits: Limits) -> Iterator[_Candidate]:
 
 
 def _sets(
-    sums: Array, used: list[int], total: Array, b: int, units: tuple[float, float], limits: Limits, rows_per_h: float
+    sums: Array,
+    used: list[int],
+    total: Array,
+    b: int,
+    units: tuple[float, float],
+    limits: Limits,
+    rows_per_h: float,
+    word: int | None,
 ) -> Iterator[_Candidate]:
-    """Single categories if there are few; else prefixes of them sorted by g / (h + smoothing), from either end.
+    """Prefixes of the categories sorted by g / (h + smoothing), from either end; single categories if there are few.
 
     Missing, rare and unseen categories stay on the other side. Small categories and small steps are left out, as they
     fit noise; rows are estimated by their share of h.
     """
     if len(used) <= ONE_AGAINST_REST:
-        for c in used:
-            if c == b:  # missing values against all others, which go left
-                yield _Candidate(total - sums[c], 0, False, frozenset(used) - {c})
-            else:
-                yield _Candidate(sums[c], 0, False, frozenset([c]))
+        yield from (_one_against_rest(sums, used, total, b, used[i]) for i in _places(len(used), word))
         return
     smoothing, _, least_rows, least_group = limits.categories
     large = [c for c in used if c != b and int(sums[c, 1]) * rows_per_h >= least_rows]
     ratio = {c: int(sums[c, 0]) * units[0] / (int(sums[c, 1]) * units[1] + smoothing) for c in large}
     order = sorted(large, key=lambda c: (ratio[c], c))
+    places = _places(min(len(order), MOST_CATEGORIES), word)
     for sequence in (order, order[::-1]):
         left, group = np.zeros(3, np.int64), 0.0
         for i, c in enumerate(sequence[:MOST_CATEGORIES]):
@@ -262,7 +294,24 @@ def _sets(
             if group < least_group or int(right[1]) * rows_per_h < least_group:
                 continue
             group, chosen = 0.0, frozenset(sequence[: i + 1])
+            if i not in places:
+                continue
             yield _Candidate(left, 0, b in chosen, chosen)
+
+
+def _one_against_rest(sums: Array, used: list[int], total: Array, b: int, c: int) -> _Candidate:
+    """One category on the left; missing values against all others, which go left."""
+    if c == b:
+        return _Candidate(total - sums[c], 0, False, frozenset(used) - {c})
+    return _Candidate(sums[c], 0, False, frozenset([c]))
+
+
+def _places(count: int, word: int | None) -> range:
+    """Places of the candidates that compete: all, or the one that is drawn."""
+    if word is None:
+        return range(count)
+    only = place_of(word, count)
+    return range(only, only + 1) if count else range(0)
 
 
 def _allowed(side: Array, units: tuple[float, float], limits: Limits) -> bool:
