@@ -9,7 +9,12 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from gpuboost.kernels.common.disk_cache import know_in_every_process, save_one_at_a_time, usable_folder, warn_of_replacement
+from gpuboost.kernels.common.disk_cache import (
+    know_in_every_process,
+    save_one_at_a_time,
+    usable_folder,
+    warn_of_replacement,
+)
 
 _FOLDER = usable_folder()
 warn_of_replacement(_FOLDER)
