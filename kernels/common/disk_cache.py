@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryFile, gettempdir
+from types import CellType, FunctionType
 
 import numba
 from platformdirs import user_cache_path
@@ -84,6 +85,32 @@ def save_one_at_a_time(compiled):
             save(key, data)
 
     cache_file.save = locked
+
+
+def know_in_every_process(compiled):
+    """Have a compiled function that closes over others found on disk by other processes.
+
+    numba's key of a function holds its closure pickled, and in it each compiled function with a number that every
+    process draws anew. Here the key has their code and what they close over themselves.
+    """
+    function = compiled.py_func
+    if function.__closure__ is not None and hasattr(compiled._cache, "_py_func"):
+        compiled._cache._py_func = FunctionType(
+            function.__code__, function.__globals__, closure=tuple(map(CellType, _taken_apart(_closed_over(function))))
+        )
+
+
+def _closed_over(function):
+    return tuple(cell.cell_contents for cell in function.__closure__ or ())
+
+
+def _taken_apart(value):
+    if isinstance(value, tuple):
+        return tuple(map(_taken_apart, value))
+    if not isinstance(value, numba.core.dispatcher.Dispatcher):
+        return value
+    function = value.py_func
+    return function.__qualname__, function.__code__.co_code, _taken_apart(_closed_over(function))
 
 
 @contextmanager

@@ -9,7 +9,12 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from gpuboost.kernels.common.disk_cache import save_one_at_a_time, usable_folder, warn_of_replacement
+from gpuboost.kernels.common.disk_cache import (
+    know_in_every_process,
+    save_one_at_a_time,
+    usable_folder,
+    warn_of_replacement,
+)
 
 _FOLDER = usable_folder()
 warn_of_replacement(_FOLDER)
@@ -38,6 +43,7 @@ def kernel(function):
         numba.config.CACHE_DIR = before
     if keep:
         save_one_at_a_time(compiled)
+        know_in_every_process(compiled)
     return compiled
 
 

@@ -21,26 +21,28 @@ def ranker(**params):
     return gb.GradientBoostingRanker(n_estimators=4, max_depth=2, n_jobs=1, random_state=0, **params)
 
 
-EXPECTED = ranker().fit(PLAIN, GRADES, group=QUERIES, eval_set=(PLAIN, GRADES, QUERIES))
+@pytest.fixture(scope="module")
+def expected():
+    return ranker().fit(PLAIN, GRADES, group=QUERIES, eval_set=(PLAIN, GRADES, QUERIES))
 
 
 @pytest.mark.parametrize("ids", [QUERIES, QUERIES.astype(str), QUERIES / 2.0, pd.Categorical(QUERIES.astype(str))])
-def test_the_column_is_the_query_and_no_feature(ids):
+def test_the_column_is_the_query_and_no_feature(ids, expected):
     model = ranker().fit(FRAME.assign(qid=ids), GRADES, group="qid", eval_set=(FRAME.assign(qid=ids), GRADES, "qid"))
-    assert gb.dumps(model) == gb.dumps(EXPECTED)
-    assert model.evals_result_ == EXPECTED.evals_result_
+    assert gb.dumps(model) == gb.dumps(expected)
+    assert model.evals_result_ == expected.evals_result_
     assert list(model.feature_names_in_) == NAMES
 
 
-def test_other_frames():
+def test_other_frames(expected):
     polars, pyarrow = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
     for frame in (polars.from_pandas(FRAME), polars.from_pandas(FRAME).lazy(), pyarrow.Table.from_pandas(FRAME)):
         model = ranker().fit(frame, GRADES, group="qid", eval_set=(PLAIN, GRADES, QUERIES))
-        assert gb.dumps(model) == gb.dumps(EXPECTED)
+        assert gb.dumps(model) == gb.dumps(expected)
 
 
-def test_everything_that_takes_queries_takes_the_column():
-    model = EXPECTED
+def test_everything_that_takes_queries_takes_the_column(expected):
+    model = expected
     assert model.score(FRAME, GRADES, group="qid") == model.score(PLAIN, GRADES, group=QUERIES)
     assert ranker().check(FRAME, GRADES, group="qid") == ranker().check(PLAIN, GRADES, group=QUERIES)
     by_name = model.refit(FRAME, GRADES, group="qid", decay=0.5)
@@ -49,13 +51,13 @@ def test_everything_that_takes_queries_takes_the_column():
         == model.refit(PLAIN, GRADES, group=QUERIES, decay=0.5).predict(PLAIN).tobytes()
     )
     data = gb.Dataset(FRAME, GRADES, group="qid")
-    assert gb.dumps(ranker().fit(data, eval_set=(PLAIN, GRADES, QUERIES))) == gb.dumps(EXPECTED)
+    assert gb.dumps(ranker().fit(data, eval_set=(PLAIN, GRADES, QUERIES))) == gb.dumps(expected)
     folds = [gb.cv(ranker(), x, GRADES, group=group, folds=3) for x, group in ((FRAME, "qid"), (PLAIN, QUERIES))]
     assert str(folds[0]) == str(folds[1])
     assert model.predict(FRAME[model.feature_names_in_]).tobytes() == model.predict(PLAIN).tobytes()
 
 
-def test_wrong_columns_are_refused():
+def test_wrong_columns_are_refused(expected):
     for x, group, why in (
         (FRAME, "quid", "group: X has no column 'quid'; close to it: 'qid'"),
         (X, "qid", "group: X has no column names to find 'qid' in"),
@@ -70,4 +72,4 @@ def test_wrong_columns_are_refused():
     with pytest.raises(gb.InputError, match="group: X has no column 'x'"):
         ranker().fit(PLAIN, GRADES, group=QUERIES, eval_set=(FRAME, GRADES, "x"))
     with pytest.raises(ValueError, match="qid"):
-        EXPECTED.predict(FRAME)
+        expected.predict(FRAME)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from sklearn.base import BaseEstimator
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from support.sklearn_checks import every_check
 
 import gpuboost as gb
 
@@ -20,7 +20,7 @@ def array_api(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SCIPY_ARRAY_API", "1")
 
 
-@parametrize_with_checks(
+@every_check(
     [
         gb.GradientBoostingRegressor(**SMALL),
         gb.GradientBoostingClassifier(**SMALL),
@@ -31,7 +31,7 @@ def test_small(estimator: BaseEstimator, check: Any) -> None:
 
 
 @pytest.mark.slow
-@parametrize_with_checks(
+@every_check(
     [
         gb.GradientBoostingRegressor(),
         gb.GradientBoostingRegressor(**SMALL, growth="oblivious"),
@@ -46,7 +46,7 @@ def test_large(estimator: BaseEstimator, check: Any) -> None:
 
 
 @pytest.mark.slow
-@parametrize_with_checks(
+@every_check(
     [
         *(gb.GradientBoostingRegressor(**SMALL, loss=loss) for loss in ("poisson", "gamma", "tweedie", "gaussian_nll")),
         *(gb.GradientBoostingClassifier(**SMALL, loss=loss) for loss in ("exponential", "logitboost")),

@@ -33,46 +33,27 @@ def train(case, recipe, chained=True, shared=False):
 
 if sys.argv[1] == "blocks":
     train(random_case(1, 40, 3), Recipe(losses.SquaredError(), 1, growth=DepthWise(Limits(4, 2))), chained=False)
-elif sys.argv[1] == "constraints":
-    case = random_case(5, 150, 4, most_cuts=30, categorical=0.0)
-    growth = DepthWise(Limits(8, 4, directions=(1, 0, -1, 0)))
-    train(case, Recipe(losses.SquaredError(), 2, growth=growth))
-elif sys.argv[1] == "shares":
-    case, loss = random_case(3, 90, 3, most_cuts=30), losses.AbsoluteError()
-    train(case, Recipe(loss, 1, growth=DepthWise(Limits(6, 3, 2)), step=automatic(loss)), shared=True)
-if sys.argv[1] in ("all", "softmax"):
-    few = random_case(2, 90, 3, target="3", most_cuts=9)
-    train(few, Recipe(losses.Softmax(3), 2, growth=DepthWise(Limits(6, 3, 2)), sampling=UniformSampling(0.7)))
-if sys.argv[1] in ("all", "controlled"):
-    two, drawn = random_case(4, 120, 3, target="binary", weights="whole"), DepthWise(Limits(6, 3))
-    controlled = ImportanceSampling(0.4, variance_control="previous_leaf")
-    train(two, Recipe(losses.Logistic(), 2, growth=drawn, sampling=controlled))
-if sys.argv[1] in ("all", "lengths"):
-    some, loss = random_case(3, 150, 6, most_cuts=30), losses.AbsoluteError()
-    train(some, Recipe(loss, 2, growth=LeafWise(Limits(5, 4)), step=automatic(loss)))
+    sys.exit()
+few = random_case(2, 90, 3, target="3", most_cuts=9)
+train(few, Recipe(losses.Softmax(3), 2, growth=DepthWise(Limits(6, 3, 2)), sampling=UniformSampling(0.7)))
+two, drawn = random_case(4, 120, 3, target="binary", weights="whole"), DepthWise(Limits(6, 3))
+controlled = ImportanceSampling(0.4, variance_control="previous_leaf")
+train(two, Recipe(losses.Logistic(), 2, growth=drawn, sampling=controlled))
+some, loss = random_case(3, 150, 6, most_cuts=30), losses.AbsoluteError()
+train(some, Recipe(loss, 2, growth=LeafWise(Limits(5, 4)), step=automatic(loss)))
+constrained = random_case(5, 150, 4, most_cuts=30, categorical=0.0)
+growth = DepthWise(Limits(8, 4, directions=(1, 0, -1, 0)))
+train(constrained, Recipe(losses.SquaredError(), 2, growth=growth))
+shares = random_case(3, 90, 3, most_cuts=30)
+train(shares, Recipe(loss, 1, growth=DepthWise(Limits(6, 3, 2)), step=automatic(loss)), shared=True)
 """
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("sanitize", ["undefined", "address", "thread"])
 def test_trainings(sanitize):
-    for part in ("softmax", "controlled", "lengths") if sanitize == "thread" else ("all",):
-        result = sanitized(sanitize, TRAIN, part)  # the thread sanitizer's memory does not reach for all at once
-        assert result.returncode == 0, result.stdout
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("sanitize", ["undefined", "address", "thread"])
-def test_monotonic_constraints(sanitize):
-    """By itself: the thread sanitizer's memory does not reach for all trainings at once."""
-    result = sanitized(sanitize, TRAIN, "constraints")
-    assert result.returncode == 0, result.stdout
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("sanitize", ["undefined", "address", "thread"])
-def test_one_of_several_gpus(sanitize):
-    result = sanitized(sanitize, TRAIN, "shares")
+    """Several outputs, drawn rows, control variates, lengths of leaves, monotonic constraints, one of several GPUs."""
+    result = sanitized(sanitize, TRAIN, "all")
     assert result.returncode == 0, result.stdout
 
 

@@ -81,7 +81,7 @@ def emulated_runtime(
             environment's GPUBOOST_SANITIZE says, or none.
         seed: of the random order.
         count: count memory traffic: ``runtime.cp.traffic()`` and ``shared_atomics()``.
-        chained: False: the race detector looks between blocks too; slow, for small grids.
+        chained: False: the race detector looks between blocks too, each and the two that run next.
     """
     require_compiler()
     build = "counts" if count else sanitize or os.environ.get("GPUBOOST_SANITIZE") or "plain"

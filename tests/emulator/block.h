@@ -238,7 +238,7 @@ EMULATOR_RAW inline bool ordered_round(bool descending) {
 EMULATOR_RAW inline void run_block() {
   n_live = n_threads, n_arrived = 0;
   clear_votes();
-  for (unsigned i = 0; i < n_threads; ++i) prepare(fibers[i], i, thread_main);
+  for (unsigned i = 0; i < n_threads; ++i) prepare(fibers[i], i, block_number, thread_main);
   while (n_live && !aborted)
     if (!(job->order == 2 ? random_round() : ordered_round(job->order == 1)) && !aborted) report_deadlock();
 }

@@ -36,6 +36,8 @@ struct Launch {  // mirrored in launch.py
   int yield_permille;  // chance that an atomic operation gives way to another thread
   int chained;         // race detector: 1 orders each block before the next, 0 looks for races between blocks
   char* stacks;        // of MOST_THREADS fibers, guard pages among them; one process has maps for only so many
+  void** threads;      // of the race detector, TURNS times MOST_THREADS, made when first used: each takes it half a
+                       // millisecond and half a megabyte, so launches and modules share them
   char error[1024];
 };
 
@@ -47,6 +49,7 @@ constexpr size_t STACK = 64 << 10;
 constexpr size_t SHARED_STACK = 64 << 10;  // as launch.py lays them out
 constexpr size_t GUARD_PAGE = 4096;
 constexpr unsigned MOST_THREADS = 1024;
+constexpr unsigned TURNS = 3;  // blocks that may race with one another; the fourth follows the first
 
 static Fiber fibers[MOST_THREADS], *current;
 static Launch* job;
@@ -156,7 +159,7 @@ EMULATOR_RAW inline void enter(Fiber& f) {
 
 // A runnable fiber for thread `id` of a block. Under a sanitizer, which remembers stacks, a module has its own, made
 // once. In front of each is a page that traps.
-EMULATOR_RAW inline void prepare(Fiber& f, unsigned id, void (*main)()) {
+EMULATOR_RAW inline void prepare(Fiber& f, unsigned id, unsigned block, void (*main)()) {
   if (STACK == SHARED_STACK) {
     f.stack = job->stacks + id * (STACK + GUARD_PAGE) + GUARD_PAGE;
   } else if (!f.stack) {
@@ -170,12 +173,11 @@ EMULATOR_RAW inline void prepare(Fiber& f, unsigned id, void (*main)()) {
   f.tid = {id % blockDim.x, id / blockDim.x % blockDim.y, id / (blockDim.x * blockDim.y)};
   f.state = RUNNABLE;
   f.asan = nullptr;
+  (void)block;
 #ifdef EMULATOR_RACES
-  if (f.tsan && !job->chained) {
-    __tsan_destroy_fiber(f.tsan);
-    f.tsan = nullptr;
-  }
-  if (!f.tsan) f.tsan = __tsan_create_fiber(0);
+  void*& thread = job->threads[(job->chained ? 0 : block % TURNS) * MOST_THREADS + id];
+  if (!thread) thread = __tsan_create_fiber(0);
+  f.tsan = thread;
 #endif
   f.sp = fresh_stack(f, main);
 }

@@ -50,6 +50,7 @@ class _Launch(ctypes.Structure):  # struct Launch of fibers.h
         ("yield_permille", ctypes.c_int),
         ("chained", ctypes.c_int),
         ("stacks", ctypes.c_void_p),
+        ("threads", ctypes.c_void_p),
         ("error", ctypes.c_char * 1024),
     ]
 
@@ -63,7 +64,7 @@ class Schedule:
         workers: host threads, each with blocks of its own.
         yield_permille: how often an atomic operation gives way to another thread, of a thousand.
         chained: under the race detector, whether a block counts as ordered after the one before; False looks for races
-            between blocks, and is slow.
+            between a block and the two that run next.
     """
 
     order: str = "forward"
@@ -74,15 +75,18 @@ class Schedule:
 
 
 class Stacks:
-    """The stacks of a block's threads, each behind a page that traps. Launches take turns with them: were they made for
-    each module, a process that loads some dozens would run out of the memory maps that Linux allows it.
+    """The stacks of a block's threads, each behind a page that traps, and what the race detector knows of the threads.
+
+    Launches take turns with them: were they made for each module, a process that loads some dozens would run out of the
+    memory maps that Linux allows it.
     """
 
-    SIZE, GUARD, THREADS = 64 << 10, 4096, 1024  # as in fibers.h
+    SIZE, GUARD, THREADS, TURNS = 64 << 10, 4096, 1024, 3  # as in fibers.h
 
     def __init__(self) -> None:
         self._memory = mmap.mmap(-1, self.THREADS * (self.SIZE + self.GUARD))
         self.address = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
+        self.threads = (ctypes.c_void_p * (self.TURNS * self.THREADS))()
         protect = ctypes.CDLL(None, use_errno=True).mprotect
         for i in range(self.THREADS):
             page = self.address + i * (self.SIZE + self.GUARD)
@@ -95,14 +99,14 @@ _alone = threading.Lock()  # a library's static variables are one multiprocessor
 
 
 @contextmanager
-def _stacks() -> Iterator[int]:
-    """The address of stacks that no other launch uses."""
+def _stacks() -> Iterator[Stacks]:
+    """Stacks that no other launch uses."""
     try:
         stacks = _free_stacks.pop()
     except IndexError:
         stacks = Stacks()
     try:
-        yield stacks.address
+        yield stacks
     finally:
         _free_stacks.append(stacks)
 
@@ -200,7 +204,8 @@ class Kernel:
             launch.chained = int(plan.chained)
             if arrays is not None:
                 launch.arrays, launch.n_arrays = arrays.structures, len(arrays.structures)
-            with _stacks() as launch.stacks:
+            with _stacks() as stacks:
+                launch.stacks, launch.threads = stacks.address, ctypes.addressof(stacks.threads)
                 self._calls[i](ctypes.byref(launch), pointers)
             return launch
 

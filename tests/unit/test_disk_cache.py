@@ -8,11 +8,12 @@ import time
 from pathlib import Path
 from threading import Thread
 from types import SimpleNamespace
+from typing import Any
 
 import numba
 import pytest
 
-from gpuboost.kernels.common import disk_cache
+from gpuboost.kernels.common import disk_cache, jit
 
 DAY = 86_400
 
@@ -137,3 +138,24 @@ def test_kernels_of_the_library_are_saved_so() -> None:
     from gpuboost.kernels.common.philox import philox  # an entry point of Python, so it is cached
 
     assert philox._cache._cache_file.save.__qualname__ == "save_one_at_a_time.<locals>.locked"
+
+
+def test_a_kernel_that_closes_over_kernels_is_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each call makes new kernels, as another process does; one that closes over others is not taken for them."""
+    monkeypatch.setattr(jit, "_FOLDER", str(tmp_path))
+
+    def outer(by: float) -> Any:
+        @jit.kernel
+        def inner(x: float) -> float:
+            return x * by
+
+        @jit.kernel
+        def twice(x: float) -> float:
+            return inner(inner(x))
+
+        return twice
+
+    for by, found in ((3.0, 0), (3.0, 1), (5.0, 0), (5.0, 1)):
+        kernel = outer(by)
+        assert kernel(2.0) == 2.0 * by * by
+        assert sum(kernel.stats.cache_hits.values()) == found
