@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from support.builders import random_case, weighted
 from support.training import MACHINES, assert_parity
@@ -76,6 +77,18 @@ def test_a_rate_of_one_is_no_sampling_and_fits_go_on():
     assert gb.loads(gb.dumps(whole)).sampling == gb.QuerySampling(0.5)
     apart = ranker(validation_fraction=0.3, **drawn).fit(X, GRADES, group=SIZES)
     assert apart.n_iter_ == 4
+
+
+@pytest.mark.parametrize("loss", ["xendcg", gb.losses.LambdaMART(metric="map")])
+def test_every_loss_of_lists_takes_drawn_queries_and_a_column_of_ids(loss):
+    labels, names = np.minimum(GRADES, 1), [f"c{i}" for i in range(X.shape[1])]
+    drawn = {"loss": loss, "sampling": gb.QuerySampling(0.5), "min_child_weight": 0.0}
+    model = ranker(**drawn).fit(X, labels, group=SIZES)
+    frame = pd.DataFrame(X, columns=names).assign(qid=np.repeat(np.arange(len(SIZES)), SIZES))
+    by_column = ranker(**drawn).fit(frame, labels, group="qid")
+    assert by_column.predict(frame[names]).tobytes() == model.predict(X).tobytes()
+    whole = ranker(loss=loss, min_child_weight=0.0).fit(X, labels, group=SIZES)
+    assert model.predict(X).tobytes() != whole.predict(X).tobytes()
 
 
 def test_losses_of_rows_langevin_and_wrong_rates_are_refused():

@@ -35,7 +35,7 @@ from gpuboost.losses import XENDCG, AbsoluteError, Huber, LambdaMART, Softmax, S
 from gpuboost.recipe import Recipe
 from gpuboost.sampling import ImportanceSampling, UniformSampling, smart_second_order
 from gpuboost.steps import GradientStep, LineSearchStep, automatic
-from gpuboost.types import Cuts, Interactions, Limits, Progress, TrainingSet
+from gpuboost.types import Cuts, Interactions, Limits, Pairs, Progress, TrainingSet
 
 Asked = tuple[str, tuple[DeviceFunction, ...]]  # a text of CUDA C, and the Python functions that are linked with it
 TABLE = Path(__file__).resolve().parents[2] / "kernels" / "RESOURCES.md"
@@ -108,6 +108,7 @@ def others() -> frozenset[Asked]:
             4, 60, 2, target={"binary": "binary", "multiclass": "3", "ranking": "4"}.get(loss.task, "positive")
         )
         data = in_lists(case.data) if loss.task == "ranking" else case.data
+        data = replace(data, pairs=Pairs(np.array([0]), np.array([1])))  # which most losses do not look at
         texts |= _asked(replace(case, data=data), Recipe(loss, 1, step=automatic(loss)))
         if loss.convex and loss.task != "ranking":
             texts |= _asked(case, Recipe(loss, 1, step=LineSearchStep()))
