@@ -1,0 +1,1 @@
+"""Rounds and learning rate that are chosen by the fit."""
