@@ -31,7 +31,7 @@ class Chosen:
 
 
 Draw: TypeAlias = tuple[int, RoundKey, bool]
-"""How many features each node of the next tree draws, their stream, and True if the nodes of a level draw the same."""
+"""Number of features that each node of the next tree draws, their stream, and True if nodes of a level draw the same."""
 
 
 class Subsets:
@@ -42,7 +42,7 @@ class Subsets:
         self._kernel, self._key = Kernels(runtime, *_SUBSETS), KeyInput(rounds)
 
     def drawn(self, candidates: Candidates) -> Draw | None:
-        """What the nodes of the next tree draw; None if they draw nothing."""
+        """The draw of the next tree's nodes; None if they draw nothing."""
         if candidates.by_node is None:
             return None
         count, key = candidates.by_node

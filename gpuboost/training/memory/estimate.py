@@ -1,4 +1,4 @@
-"""What a training asks of a GPU, found by running its driver with nothing computed: memory, and functions to link."""
+"""Memory and linked functions that a training needs of a GPU, found by running its driver with nothing computed."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class MemoryEstimate:
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What the first rounds of a training ask of a GPU."""
+    """Memory and functions that the first rounds of a training need of a GPU."""
 
     memory: MemoryEstimate
     functions: tuple[DeviceFunction, ...]  # Python functions that kernels call
