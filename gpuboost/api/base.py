@@ -47,7 +47,7 @@ from gpuboost.reports.report import FitReport, Verdict, refused
 from gpuboost.theory import Guarantee
 from gpuboost.training import files
 from gpuboost.training import job as preparation
-from gpuboost.training.automatic.chosen_rounds import settled
+from gpuboost.training.chosen_rounds import settled
 from gpuboost.training.devices import as_device_array, on_host
 from gpuboost.training.fit_record import FitRecord
 from gpuboost.training.init_model import checkpoint, starting_point

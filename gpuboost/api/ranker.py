@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from gpuboost.api.base import GradientBoosting
 from gpuboost.api.docstrings import completed
 from gpuboost.api.peer_names import explaining_unknown_parameters
+from gpuboost.api.position_bias import position_bias
 from gpuboost.data.columns import FROM_DTYPE
 from gpuboost.data.dataset import Dataset
 from gpuboost.data.encoding import OrderedTargetStatistics
@@ -24,7 +25,6 @@ from gpuboost.posterior import Uncertainty, uncertainty
 from gpuboost.reports.report import Verdict
 from gpuboost.training.callbacks import metrics_of
 from gpuboost.training.devices import on_host
-from gpuboost.training.position_bias import position_bias
 from gpuboost.training.rows import LabelledRows, labelled, of_lists
 from gpuboost.training.targets import TrainingTarget, checked_queries, ranking
 from gpuboost.types import Array

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpuboost.errors import InputError, RecipeError, shown
-from gpuboost.training.automatic.rates_and_rounds import is_auto
+from gpuboost.training.automatic import is_auto
 from gpuboost.training.files import Saved
 from gpuboost.training.init_model import Start, rounds_before, starting_point
 from gpuboost.training.parameters import integer

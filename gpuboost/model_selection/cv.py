@@ -16,7 +16,7 @@ from gpuboost.data.tables import as_table
 from gpuboost.errors import InputError, RecipeError
 from gpuboost.model_selection.folds import Rows, splits_of
 from gpuboost.model_selection.in_step import SET, TRAIN, best_round, curves, fit_in_step
-from gpuboost.training.automatic.rates_and_rounds import is_auto
+from gpuboost.training.automatic import is_auto
 from gpuboost.training.parameters import integer
 from gpuboost.training.rows import labelled
 from gpuboost.watch.early_stopping import EarlyStopping

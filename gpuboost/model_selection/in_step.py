@@ -12,7 +12,7 @@ from gpuboost.api.base import GradientBoosting
 from gpuboost.data.dataset import Dataset
 from gpuboost.errors import InputError
 from gpuboost.metrics.registry import Metric
-from gpuboost.training.automatic.rates_and_rounds import provisional
+from gpuboost.training.automatic import provisional
 from gpuboost.training.callbacks import metrics_of
 from gpuboost.training.job import seed_of
 from gpuboost.training.parameters import integer

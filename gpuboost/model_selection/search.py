@@ -18,7 +18,7 @@ from gpuboost.model_selection.halving import Rung, most_settings, rungs
 from gpuboost.model_selection.search_data import BINNING, Fold, SearchData
 from gpuboost.model_selection.search_space import Setting, check_space, grid_size, is_grid, settings_of
 from gpuboost.model_selection.side_by_side import RunningTrial, bin_for, fit_side_by_side, running
-from gpuboost.training.automatic.rates_and_rounds import is_auto, provisional
+from gpuboost.training.automatic import is_auto, provisional
 from gpuboost.training.parameters import integer, threads
 
 BUDGET = 10  # of a search with distributions, unless it is given; the number of RandomizedSearchCV

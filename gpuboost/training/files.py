@@ -32,7 +32,7 @@ from gpuboost.sampling import ImportanceSampling, UniformSampling
 from gpuboost.sampling.protocol import SamplingTraits
 from gpuboost.storage import UNSEALED, checked_path, is_intact, sealed
 from gpuboost.training import fit_record
-from gpuboost.training.automatic.rates_and_rounds import is_auto
+from gpuboost.training.automatic import is_auto
 from gpuboost.training.fit_record import FitRecord
 from gpuboost.types import Cuts, Ensemble
 

@@ -30,7 +30,7 @@ from gpuboost.records import declared
 from gpuboost.sampling import EveryRow, Sampling, UniformSampling
 from gpuboost.sampling.protocol import SamplingTraits
 from gpuboost.steps import ConstantStep, GradientStep, LineSearchStep, NewtonStep, Step, automatic
-from gpuboost.training.automatic.rates_and_rounds import provisional
+from gpuboost.training.automatic import provisional
 from gpuboost.training.base_learners import base_learner
 from gpuboost.training.constraints.by_column import NOTHING, ByColumn
 from gpuboost.types import Limits

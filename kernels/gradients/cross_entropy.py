@@ -12,7 +12,7 @@ from gpuboost.kernels.common.vector import wide_vectors
 LANES = 32
 
 
-class Lists(NamedTuple):
+class PerturbedLists(NamedTuple):
     """Constants of n documents in q lists."""
 
     power: NDArray[np.float64]  # (n,) 2^label

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from gpuboost.kernels.gradients.ordering import by_score, room_of, steps_of
 
 
-class Lists(NamedTuple):
+class ShownLists(NamedTuple):
     """Constants of n documents in q lists."""
 
     gain: NDArray[np.float64]  # (n,)
@@ -22,7 +22,7 @@ class Lists(NamedTuple):
     weight: NDArray[np.float64]  # (n,)
 
 
-class Rule(NamedTuple):
+class PairRule(NamedTuple):
     """The parameters of the loss."""
 
     sigma: float

@@ -20,7 +20,7 @@ class Derivatives(NamedTuple):
     has_times: Any
 
 
-class Drawn(NamedTuple):
+class DrawnRows(NamedTuple):
     """Numbers of these rows, where they are drawn ones."""
 
     rows: Any  # (n,) int32, read if drawn
@@ -43,7 +43,7 @@ def row_noise(scale):
     def noise_of(begin, stop, step, of, chosen, n, k, deviation, streams, table, out):
         """For i in range(begin, stop, step), of drawn rows only the first ``m``; k outputs.
 
-        of: Derivatives; chosen: Drawn; streams: Streams; table: of normal.py, (1536,) float64; out: as ``of.g``.
+        of: Derivatives; chosen: DrawnRows; streams: Streams; table: of normal.py, (1536,) float64; out: as ``of.g``.
         """
         count = min(stop, chosen.m[0]) if chosen.drawn else stop
         for i in range(begin, count, step):

@@ -31,7 +31,7 @@ class Chosen:
 
 
 Draw: TypeAlias = tuple[int, RoundKey, bool]
-"""Number of features that each node of the next tree draws, their stream, and True if nodes of a level draw the same."""
+"""Number of features that each node of the next tree draws, their stream, and True if a level draws the same."""
 
 
 class Subsets:

@@ -11,7 +11,7 @@ from gpuboost.backends.cuda.codegen.row_kernels import row_kernel
 from gpuboost.backends.cuda.device.runtime import Functions
 from gpuboost.kernels.sampling.row_draws import row_draws
 from gpuboost.kernels.sampling.row_factors import row_factors
-from gpuboost.kernels.sampling.row_noise import Derivatives, Drawn, Streams, row_noise
+from gpuboost.kernels.sampling.row_noise import Derivatives, DrawnRows, Streams, row_noise
 from gpuboost.kernels.sampling.row_scores import row_scores
 from gpuboost.losses.custom import Custom
 from gpuboost.losses.protocol import Loss
@@ -57,7 +57,7 @@ def noise_kernel(scale: NoiseScale) -> RowKernel:
         "deviation": "f64", "seed_low": "u32", "seed_high": "u32", "iteration": "const u32*", "names": "const u32*",
         "table": "const f64*", "out": "u32*",
     }  # fmt: skip
-    return row_kernel("row_noise", row_noise(scale), parameters, "noise_scale", Derivatives, Drawn, Streams)
+    return row_kernel("row_noise", row_noise(scale), parameters, "noise_scale", Derivatives, DrawnRows, Streams)
 
 
 def functions_of_metrics(losses: Iterable[Loss]) -> Functions:

@@ -16,7 +16,7 @@ from gpuboost.backends.numerics.position_bias import estimated, tracked_position
 from gpuboost.backends.python_functions import registered
 from gpuboost.kernels.common.jit import kernel
 from gpuboost.kernels.gradients import ranking
-from gpuboost.kernels.gradients.unbiased_ranking import Lists, Rule, passes_of
+from gpuboost.kernels.gradients.unbiased_ranking import PairRule, ShownLists, passes_of
 from gpuboost.losses.protocol import DebiasingLoss
 from gpuboost.losses.ranking import NEAR
 from gpuboost.types import Array, PositionBias, TrainingSet
@@ -30,7 +30,7 @@ class UnbiasedRanking:
 
     def __init__(self, pool: ThreadPool) -> None:
         self._pool = pool
-        self._last: tuple[TrainingSet, DebiasingLoss, Lists, Rule] | None = None
+        self._last: tuple[TrainingSet, DebiasingLoss, ShownLists, PairRule] | None = None
 
     def derivatives(
         self, loss: DebiasingLoss, scores: Array, data: TrainingSet, curvature: float | None
@@ -70,22 +70,22 @@ class UnbiasedRanking:
             cost = cost + of_block
         return estimated(cost, loss.bias_norm)
 
-    def _of(self, loss: DebiasingLoss, data: TrainingSet) -> tuple[Lists, Rule]:
+    def _of(self, loss: DebiasingLoss, data: TrainingSet) -> tuple[ShownLists, PairRule]:
         last = self._last
         if last is None or last[0] is not data or last[1] != loss:
             last = self._last = data, loss, *_constants(loss, data)
         return last[2], last[3]
 
 
-def _constants(loss: DebiasingLoss, data: TrainingSet) -> tuple[Lists, Rule]:
+def _constants(loss: DebiasingLoss, data: TrainingSet) -> tuple[ShownLists, PairRule]:
     start, gains = np.ascontiguousarray(data.lists(), np.int64), np.asarray(loss.gains(), np.float64)
     longest, scales = int(np.diff(start).max(initial=0)), np.ones(len(start) - 1)
     discounts = elementary.log(2.0) / elementary.log_array(np.arange(longest) + 2.0)
     truncation = longest if loss.truncation is None else loss.truncation
     ranking.scales(data.y, gains, start, discounts, truncation, scales)
     gain = gains[np.asarray(data.y).astype(np.int64)]
-    lists = Lists(gain, tracked_positions(data), start, scales, discounts, data.row_weight())
-    return lists, Rule(loss.parameter, truncation, loss.prefers_close, loss.evens_lists, NEAR)
+    lists = ShownLists(gain, tracked_positions(data), start, scales, discounts, data.row_weight())
+    return lists, PairRule(loss.parameter, truncation, loss.prefers_close, loss.evens_lists, NEAR)
 
 
 def _blocks(lists: int) -> list[tuple[int, int]]:

@@ -9,7 +9,7 @@ import numpy as np
 from gpuboost.backends.cpu import formulas
 from gpuboost.backends.host.threads import ThreadPool
 from gpuboost.backends.reference.cross_entropy import powers_of
-from gpuboost.kernels.gradients.cross_entropy import GammaStream, Lists
+from gpuboost.kernels.gradients.cross_entropy import GammaStream, PerturbedLists
 from gpuboost.keys import Key
 from gpuboost.types import Array, Gradients, TrainingSet
 
@@ -22,13 +22,13 @@ class PerturbedQueries:
     """Constants of the queries, the same in every round."""
 
     source: tuple[Array, Array]  # labels, and starts of the queries
-    lists: Lists
+    lists: PerturbedLists
 
     @classmethod
     def made_of(cls, data: TrainingSet) -> PerturbedQueries:
         weight = NO_WEIGHT if data.weight is None else data.weight
         start = np.ascontiguousarray(data.lists(), np.int64)
-        return cls((data.y, data.lists()), Lists(powers_of(data.y), start, weight))
+        return cls((data.y, data.lists()), PerturbedLists(powers_of(data.y), start, weight))
 
     def serves(self, data: TrainingSet) -> bool:
         return self.source[0] is data.y and self.source[1] is data.query_start

@@ -10,7 +10,7 @@ import numpy as np
 from gpuboost.backends.cpu import formulas
 from gpuboost.backends.cpu import sums as cpu_sums
 from gpuboost.kernels.common import normal
-from gpuboost.kernels.sampling.row_noise import Derivatives, Drawn, Streams
+from gpuboost.kernels.sampling.row_noise import Derivatives, DrawnRows, Streams
 from gpuboost.types import Array, Gradients, Noise
 
 EVERY_ROW = np.empty(0, np.int32)
@@ -44,7 +44,7 @@ def _scaled(gradients: Gradients, rows: Array | None, noise: Noise, by_rows: ByR
     )
     times, out = cpu_sums.multiplicity_of(gradients), np.empty((k, n), np.float32)
     of = Derivatives(g, h, times, int(times.size > 0))
-    chosen = Drawn(EVERY_ROW if rows is None else rows, int(rows is not None), np.array([n], np.int32))
+    chosen = DrawnRows(EVERY_ROW if rows is None else rows, int(rows is not None), np.array([n], np.int32))
     seed_low, seed_high, iteration, _ = noise.key.words
     names = np.array([(noise.key / output).words[3] for output in range(k)], np.uint32)
     streams = Streams(np.uint32(seed_low), np.uint32(seed_high), np.array([iteration], np.uint32), names)

@@ -14,9 +14,9 @@ from typing import Any
 
 from gpuboost.errors import GpuBoostError, InputError, RecipeError
 from gpuboost.execution import Replay
+from gpuboost.training import automatic
 from gpuboost.training import job as preparation
-from gpuboost.training.automatic import rates_and_rounds as automatic
-from gpuboost.training.automatic.rates_and_rounds import is_asked, is_auto
+from gpuboost.training.automatic import is_asked, is_auto
 from gpuboost.training.init_model import Start
 from gpuboost.training.rows import LabelledRows
 from gpuboost.training.sharding import on_its_machine

@@ -1,1 +1,0 @@
-"""Rounds and learning rate that are chosen by the fit."""
