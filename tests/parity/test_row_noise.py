@@ -122,7 +122,8 @@ noise_of, draws_of = row_noise.row_noise(scale), row_draws.row_draws(scale)
 @cuda.jit
 def noise(g, h, rows, m, n, k, deviation, low, high, iteration, names, table, out):
     of, streams = row_noise.Derivatives(g, h, rows, 0), row_noise.Streams(low, high, iteration, names)
-    noise_of(cuda.grid(1), n, cuda.gridsize(1), of, row_noise.DrawnRows(rows, 0, m), n, k, deviation, streams, table, out)
+    drawn = row_noise.DrawnRows(rows, 0, m)
+    noise_of(cuda.grid(1), n, cuda.gridsize(1), of, drawn, n, k, deviation, streams, table, out)
 
 @cuda.jit
 def draws(g, h, rows, count, k, n, rho, floor, stream, scores, masks, bad):
