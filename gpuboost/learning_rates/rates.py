@@ -44,7 +44,17 @@ def rates_of(value: Any, rounds: int) -> Rates:
 
 def listed(function: Callable[[int], Any], rounds: int) -> Rates:
     """The answers of the function. Raises RecipeError as ``rates_of``."""
-    return tuple(_checked(function(round), round) for round in range(rounds))
+    return tuple(_checked(_answer(function, round), round) for round in range(rounds))
+
+
+def _answer(function: Callable[[int], Any], round: int) -> Any:
+    try:
+        return function(round)
+    except Exception as error:
+        why = f"the function of the round raised {type(error).__name__} in round {round}: {error}"
+        raise RecipeError(
+            f"learning_rate: {why}. It takes the number of the round, from 0, and returns a rate."
+        ) from error
 
 
 def _checked(rate: Any, round: int) -> float:

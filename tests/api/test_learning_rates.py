@@ -205,3 +205,12 @@ def test_functions_that_give_no_rate_are_refused_before_the_fit(answer):
 def test_numbers_out_of_range_are_refused(make, arguments):
     with pytest.raises(gb.RecipeError, match=r"learning_rate: (CosineDecay|ExponentialDecay) needs"):
         make(*arguments)
+
+
+def test_an_error_of_the_function_names_the_round() -> None:
+    def rate(round: int) -> float:
+        return 1.0 / (2 - round)
+
+    model = gb.GradientBoostingRegressor(n_estimators=4, learning_rate=rate)
+    with pytest.raises(gb.RecipeError, match="learning_rate: the function .* raised ZeroDivisionError in round 2"):
+        model.fit(np.arange(20.0)[:, None], np.arange(20.0))

@@ -177,7 +177,7 @@ def test_odd_places(model: Path, tmp_path: Path, tally: Tally, capsys: pytest.Ca
         ["train", text, "--target", "t", "--loss", "no"],
         ["train", text, "--target", "t", "--loss", "quantile:x"],
         ["train", text, "--target", "t", "--n-estimators", "-1"],
-        ["train", text, "--target", "t", "--max-bins", "256"],
+        ["train", text, "--target", "t", "--max-bins", "65536"],
         ["train", text, "--target", "t", "--learning-rate", "nan"],
         ["train", text, "--target", "t", "--seed", "-1"],
         ["train", text, "--target", "t", "--monotonic", "a=2"],

@@ -7,6 +7,7 @@ With NUMBA_BOUNDSCHECK=1 and a cache folder of its own, every access to an array
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
 import warnings
@@ -19,6 +20,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numba.core.dispatcher import Dispatcher
 
 Array = np.ndarray
 
@@ -43,19 +45,22 @@ def reached() -> tuple[list[str], list[str]]:
     """The kernels that were called, from Python or by a kernel that was, and the others."""
     functions = kernels()
     names = {id(function): name for name, function in functions.items()}
-    called = {name for name, function in functions.items() if function.overloads}
-    new = set(called)
-    while new:
-        inside = (function for name in new for function in _callees(functions[name]))
-        new = {names[id(function)] for function in inside if id(function) in names} - called
-        called |= new
-    return sorted(called), sorted(set(functions) - called)
+    new = [function for function in gc.get_objects() if issubclass(type(function), Dispatcher) and function.overloads]
+    called: dict[int, Any] = {}
+    while new:  # a kernel that is found on disk has those that it calls inside, and they are not compiled
+        called |= {id(function): function for function in new}
+        inside = [inner for function in new for inner in _callees(function) if isinstance(inner, Dispatcher)]
+        new = [function for function in inside if id(function) not in called]
+    found = {names[number] for number in called if number in names}
+    return sorted(found), sorted(set(functions) - found)
 
 
 def _callees(function: Any) -> list[Any]:
-    """What the code of a compiled function names: it holds the machine code of the kernels among these."""
+    """What a compiled function names or closes over: it holds the machine code of the kernels among these."""
     known, names = function.py_func.__globals__, function.py_func.__code__.co_names
-    named = [known[name] for name in names if name in known]
+    cells = (cell.cell_contents for cell in function.py_func.__closure__ or ())
+    closed = [inner for value in cells for inner in (value if isinstance(value, tuple) else (value,))]
+    named = [*closed, *(known[name] for name in names if name in known)]
     modules = [value for value in named if isinstance(value, ModuleType)]
     return [*named, *(getattr(module, name) for module in modules for name in names if hasattr(module, name))]
 
