@@ -212,5 +212,5 @@ def test_an_error_of_the_function_names_the_round() -> None:
         return 1.0 / (2 - round)
 
     model = gb.GradientBoostingRegressor(n_estimators=4, learning_rate=rate)
-    with pytest.raises(gb.RecipeError, match="learning_rate: the function .* raised ZeroDivisionError in round 2"):
+    with pytest.raises(gb.RecipeError, match=r"learning_rate: the function .* raised ZeroDivisionError in round 2"):
         model.fit(np.arange(20.0)[:, None], np.arange(20.0))

@@ -57,7 +57,13 @@ def parts() -> tuple[Callable[[], object], ...]:
     """All of the work, in parts."""
     case = random_case(3, 150, 6, most_cuts=30)
     trainings = product((case.data, sparse(case.data, 1)), recipes())
-    return (*cuda_modules.cases(), _matrix, _verbs, *(partial(_train, case.x, *training) for training in trainings))
+    return (
+        *cuda_modules.cases(),
+        _matrix,
+        _lists,
+        _verbs,
+        *(partial(_train, case.x, *training) for training in trainings),
+    )
 
 
 def _matrix() -> None:
@@ -66,6 +72,13 @@ def _matrix() -> None:
     matrix.with_columns({1: matrix.host_column(0)})
     matrix[np.array([0, 3])].host_rows(np.array([1]))
     runtime.wait()
+
+
+def _lists() -> None:
+    """Pairs weighed by the change of MAP."""
+    backend = Cuda(emulated_runtime())
+    data = cuda_modules.in_lists(random_case(3, 300, 3, target="binary").data)
+    backend.to_host(backend.gradients(losses.LambdaMART(metric="map"), backend.start(data, np.zeros(1)), data, None).g)
 
 
 def _verbs() -> None:
