@@ -101,6 +101,8 @@ STREAMS = {
     "server": 1328996958,
     "usual": 1700309923,
     "straggles": 421504107,
+    "level": 468725070,
+    "extra trees": 4005864212,
 }
 
 
