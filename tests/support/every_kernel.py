@@ -51,8 +51,15 @@ def reached() -> tuple[list[str], list[str]]:
         called |= {id(function): function for function in new}
         inside = [inner for function in new for inner in _callees(function) if isinstance(inner, Dispatcher)]
         new = [function for function in inside if id(function) not in called]
-    found = {names[number] for number in called if number in names}
+    inside = (function.py_func for function in called.values())  # those that functions make have no name in a module
+    found = {_name(function) for function in inside if function.__module__.startswith("gpuboost.kernels.")}
+    found |= {names[number] for number in called if number in names}
     return sorted(found), sorted(set(functions) - found)
+
+
+def _name(function: Any) -> str:
+    folder, module = function.__module__.split(".")[-2:]
+    return f"{folder}/{module}.{function.__name__}"
 
 
 def _callees(function: Any) -> list[Any]:
