@@ -20,6 +20,7 @@ from threadpoolctl import threadpool_limits
 import gpuboost as gb
 
 xgboost = pytest.importorskip("xgboost")
+lightgbm = pytest.importorskip("lightgbm")
 
 Array = np.ndarray
 
@@ -110,8 +111,6 @@ def of_xgboost(p: Problem) -> Any:
 
 
 def of_lightgbm(p: Problem) -> Any:
-    import lightgbm
-
     kind = lightgbm.LGBMClassifier if p.classify else lightgbm.LGBMRegressor
     return kind(
         n_estimators=p.rounds, learning_rate=p.rate, max_depth=p.depth, num_leaves=2**p.depth, reg_lambda=p.ridge,
@@ -119,14 +118,7 @@ def of_lightgbm(p: Problem) -> Any:
     ).fit(p.x, p.y)  # fmt: skip
 
 
-def others() -> dict[str, Any]:
-    """The libraries that are installed."""
-    found = {"scikit-learn": of_scikit_learn, "XGBoost": of_xgboost}
-    try:
-        import lightgbm  # noqa: F401
-    except ImportError:
-        return found
-    return found | {"LightGBM": of_lightgbm}
+OTHERS = {"scikit-learn": of_scikit_learn, "XGBoost": of_xgboost, "LightGBM": of_lightgbm}
 
 
 def loss_of(p: Problem, model: Any, x: Array, y: Array) -> float:
@@ -155,7 +147,7 @@ def _falls(model: Any, p: Problem) -> bool:
 def _compare(seed: int, tally: Tally) -> None:
     p = problem(seed)
     with warnings.catch_warnings(action="ignore"):
-        mine, theirs = ours(p), {name: fit(p) for name, fit in others().items()}
+        mine, theirs = ours(p), {name: fit(p) for name, fit in OTHERS.items()}
     tally.add("problems")
     for what, x, y, slack in (("training", p.x, p.y, TOLERANCE), ("held-out", p.x_test, p.y_test, 2.0 * TOLERANCE)):
         losses = {name: loss_of(p, model, x, y) for name, model in theirs.items()}
@@ -174,7 +166,6 @@ def _compare(seed: int, tally: Tally) -> None:
     _compare_order(
         shares, [gains(model, len(shares)) for name, model in theirs.items() if name != "scikit-learn"], seed, tally
     )
-    tally.add("beside LightGBM", int("LightGBM" in theirs))
 
 
 def gains(model: Any, d: int) -> Array:
