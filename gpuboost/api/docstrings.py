@@ -59,8 +59,9 @@ binning : "quantile" or "greedy_log_sum"
     Choice of the bins of a numeric feature: about the same weight in each, or CatBoost's GreedyLogSum, which halves the
     heaviest stretch of values time and again.
 categorical_features : "from_dtype", None, mask, indices or names
-    "from_dtype" takes the pandas columns of dtype ``category``. They are split by sets of categories; a category that
-    does not occur in training counts as missing.
+    "from_dtype" takes the columns of text and of dtype ``category`` (pandas, polars and others). They are split by sets
+    of categories; a category that does not occur in training counts as missing. Text that reads as numbers, and free
+    text, are refused.
 missing : float
     Number in X that stands for missing values beside NaN, in ``fit``, ``predict`` and eval sets (XGBoost's parameter of
     this name), such as -999.0.

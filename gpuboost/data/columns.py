@@ -15,6 +15,7 @@ from gpuboost.data.categories import Category, category_codes, learn_categories,
 from gpuboost.data.encoded_columns import EncodedColumn, TargetStatistics
 from gpuboost.data.missing import marked
 from gpuboost.data.tables import Column, Table, as_floats, as_table, fits_float32, refuse_infinite
+from gpuboost.data.text_columns import categories_by_dtype
 from gpuboost.errors import InputError
 from gpuboost.records import restored
 from gpuboost.types import DeviceMatrix
@@ -46,8 +47,8 @@ class Columns:
     def learn(cls, X: Any, categorical_features: Any = FROM_DTYPE, missing: float | None = None) -> Columns:
         """The columns of X.
 
-        X: any input of ``tables.as_table``. categorical_features: "from_dtype" (pandas categories), None, a mask
-        (d,), indices, or names. missing: the number that stands for missing values.
+        X: any input of ``tables.as_table``. categorical_features: "from_dtype" (categories and text), None, a
+        mask (d,), indices, or names. missing: the number that stands for missing values.
 
         Raises
         ------
@@ -222,7 +223,7 @@ class Columns:
 
 
 def categorical_columns(table: Table, categorical_features: Any) -> NDArray[np.bool_]:
-    """(d,) which columns are categorical; InputError if that cannot be told."""
+    """(d,) which columns are categorical; InputError if that cannot be told, or text is no category."""
     d = table.shape[1]
     wanted = np.zeros(d, dtype=np.bool_)
     if categorical_features is None:
@@ -233,7 +234,7 @@ def categorical_columns(table: Table, categorical_features: Any) -> NDArray[np.b
                 f'categorical_features: must be "{FROM_DTYPE}", None, a mask, indices or names; got '
                 f"{categorical_features!r}. One name goes into a list: [{categorical_features!r}]."
             )
-        return np.array([column.levels is not None for column in table.columns] or wanted, dtype=np.bool_)
+        return categories_by_dtype(table)
     try:
         listed = np.asarray(categorical_features)
     except ValueError:  # lists of different lengths

@@ -55,7 +55,7 @@ class Dataset:
         Most bins of a column, not counting the one for missing values. A column of more than 255 is read by several
         features of the trees, one for each 254 thresholds: a tree takes as many times the time for it.
     categorical_features : "from_dtype", None, mask, indices or names
-        "from_dtype" takes the columns of pandas dtype ``category``.
+        "from_dtype" takes the columns of text and of dtype ``category``.
     cuts : mapping, sequence or the ``cuts`` of another Dataset, optional
         Thresholds of numeric columns that are not to be chosen from the data: ``{column: thresholds}`` by name or
         number, or an entry for each column, None where they are to be chosen. x falls into the bin of the first

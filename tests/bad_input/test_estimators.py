@@ -77,9 +77,9 @@ BAD_DATA: dict[str, tuple[Callable[[], Any], Callable[[Any], Any], str]] = {
     "a weight that is nan": (regressor, lambda m: m.fit(X, Y, sample_weight=weights_with(np.nan)), "NaN"),
     "all weights zero": (regressor, lambda m: m.fit(X, Y, sample_weight=np.zeros(N)), "all 60 are zero"),
     "too few weights": (regressor, lambda m: m.fit(X, Y, sample_weight=np.ones(N - 1)), "sample_weight"),
-    "text in an object column": (
+    "numbers as text in an object column": (
         regressor,
-        lambda m: m.fit(np.c_[X.astype(object), np.full(N, "red")], Y),
+        lambda m: m.fit(np.c_[X.astype(object), np.full(N, "1.5")], Y),
         "column 3 must hold numbers",
     ),
     "a column of lists": (

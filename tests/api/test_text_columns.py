@@ -1,0 +1,79 @@
+"""Columns of text are categories without being asked for, whatever library holds them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import gpuboost as gb
+
+RNG = np.random.default_rng(0)
+SHOP = RNG.choice(["Ulm", "Bonn", "Kiel"], 200)
+SIZE = RNG.normal(size=200)
+Y = (SHOP == "Bonn") + 0.1 * SIZE
+SMALL = {"n_estimators": 5, "random_state": 0, "n_jobs": 1}
+
+FRAMES: dict[str, Any] = {
+    "object": lambda shop: pd.DataFrame({"shop": shop.astype(object), "size": SIZE}),
+    "string": lambda shop: pd.DataFrame({"shop": pd.array(shop, dtype="string"), "size": SIZE}),
+    "polars": lambda shop: pl.DataFrame({"shop": shop.tolist(), "size": SIZE}),
+    "enum": lambda shop: pl.DataFrame(
+        {"shop": pl.Series(shop.tolist(), dtype=pl.Enum(["Ulm", "Oslo", "Bonn", "Kiel"])), "size": SIZE}
+    ),
+    "pyarrow": lambda shop: pa.table({"shop": shop.tolist(), "size": SIZE}),
+}
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_text_is_a_category(kind: str) -> None:
+    declared = pd.DataFrame({"shop": pd.Categorical(SHOP), "size": SIZE})
+    known = gb.GradientBoostingRegressor(**SMALL).fit(declared, Y)
+    model = gb.GradientBoostingRegressor(**SMALL).fit(FRAMES[kind](SHOP), Y)
+    np.testing.assert_array_equal(model.columns_.is_categorical, [True, False])
+    np.testing.assert_array_equal(model.predict(FRAMES[kind](SHOP)), known.predict(declared))
+    np.testing.assert_array_equal(model.predict(declared), known.predict(declared))
+
+
+def test_missing_and_unknown_text_count_as_missing() -> None:
+    model = gb.GradientBoostingRegressor(**SMALL).fit(FRAMES["object"](SHOP), Y)
+    unknown, missing = (pd.DataFrame({"shop": [word], "size": [0.0]}, dtype=object) for word in ("Oslo", None))
+    assert model.predict(unknown) == model.predict(missing)
+
+
+def test_a_list_of_rows_has_categories_too() -> None:
+    rows = [[shop, size] for shop, size in zip(SHOP.tolist(), SIZE.tolist(), strict=True)]
+    model = gb.GradientBoostingRegressor(**SMALL).fit(rows, Y)
+    np.testing.assert_array_equal(model.columns_.is_categorical, [True, False])
+
+
+def test_batches_have_the_categories_of_all_pieces() -> None:
+    frame = FRAMES["object"](SHOP)
+    data = gb.Dataset.from_batches([(frame[:90], Y[:90]), (frame[90:], Y[90:])])
+    known = gb.GradientBoostingRegressor(**SMALL).fit(frame, Y)
+    np.testing.assert_array_equal(gb.GradientBoostingRegressor(**SMALL).fit(data).predict(frame), known.predict(frame))
+
+
+def test_free_text_is_a_category_where_it_is_asked_for() -> None:
+    frame = pd.DataFrame({"said": [f"this is sentence {i % 150}" for i in range(200)], "size": SIZE})
+    with pytest.raises(gb.InputError, match="'said' must hold numbers or categories; it looks like free text"):
+        gb.GradientBoostingRegressor(**SMALL).fit(frame, Y)
+    model = gb.GradientBoostingRegressor(**SMALL, categorical_features=["said"]).fit(frame, Y)
+    np.testing.assert_array_equal(model.columns_.is_categorical, [True, False])
+
+
+def test_long_texts_that_recur_are_categories() -> None:
+    words = np.array(["a lorry with an open bed", "a van with a closed roof"])[RNG.integers(0, 2, 200)]
+    model = gb.GradientBoostingRegressor(**SMALL).fit(pd.DataFrame({"kind": words.astype(object)}), Y)
+    np.testing.assert_array_equal(model.columns_.is_categorical, [True])
+
+
+def test_numbers_in_text_are_refused_and_taken_where_named() -> None:
+    frame = pd.DataFrame({"zip": [f"{i % 7:05d}" for i in range(200)]})
+    with pytest.raises(gb.InputError, match=r"'zip' .* text that reads as numbers, such as '00000'"):
+        gb.GradientBoostingRegressor(**SMALL).fit(frame, Y)
+    gb.GradientBoostingRegressor(**SMALL, categorical_features=["zip"]).fit(frame, Y)
