@@ -1,4 +1,4 @@
-"""exp, log, expit and log1pexp with the same bits on every machine.
+"""exp, log, expit, log1pexp and the gamma function's logarithm with the same bits on every machine.
 
 The C library, numpy's SIMD loops and a GPU each round exp and log in their own way, so a model that used theirs would
 depend on where it was trained. These functions use only what IEEE 754 fixes to the last bit: +, -, *, /, comparisons,
@@ -56,6 +56,9 @@ _SQRT_HALF_BITS = 0x3FE6A09E667F3BCD
 _SQRT_2_LESS_1 = 0.41421356237309503
 
 _BOUND = 40.0
+
+_HALF_LOG_2_PI = 0.9189385332046727
+_ASYMPTOTIC = 10.0  # from here on Stirling's series has float64 precision
 
 _BLOCK = 4096  # float64 numbers per pass of an array twin: its scratch arrays stay in the cache
 
@@ -120,7 +123,51 @@ def bounded(x: float) -> float:
     return -_BOUND if x < -_BOUND else x
 
 
-SCALAR_FUNCTIONS: tuple[Callable[..., float], ...] = (exp, log_near_one, log, expit, log1pexp, bounded)
+def log_gamma_rest(x: float) -> float:
+    """log(gamma(x)) - x log(x) + x for x > 0: what Stirling's leading terms leave over, without their cancellation."""
+    v, product = x, 1.0
+    while v < _ASYMPTOTIC:
+        product *= v
+        v += 1.0
+    z = 1.0 / (v * v)
+    series = 0.08333333333333333 + z * (-0.002777777777777778 + z * (0.0007936507936507937 + z * (
+        -0.0005952380952380953 + z * (0.0008417508417508417 + z * -0.0019175269175269176)
+    )))  # fmt: skip
+    rest = _HALF_LOG_2_PI - 0.5 * log(v) + series / v
+    return rest if product == 1.0 else rest + (v * log(v) - v) - log(product) - (x * log(x) - x)
+
+
+def digamma_rest(x: float) -> float:
+    """digamma(x) - log(x) for x > 0; about -1 / (2 x)."""
+    v, inverses = x, 0.0
+    while v < _ASYMPTOTIC:
+        inverses += 1.0 / v
+        v += 1.0
+    z = 1.0 / (v * v)
+    series = 0.08333333333333333 + z * (-0.008333333333333333 + z * (0.003968253968253968 + z * (
+        -0.004166666666666667 + z * (0.007575757575757576 + z * -0.021092796092796094)
+    )))  # fmt: skip
+    rest = -0.5 / v - z * series
+    return rest if inverses == 0.0 else rest + log(v / x) - inverses
+
+
+def trigamma_rest(x: float) -> float:
+    """x trigamma(x) - 1 for x > 0, which is positive; about 1 / (2 x)."""
+    v, squares = x, 0.0
+    while v < _ASYMPTOTIC:
+        squares += 1.0 / (v * v)
+        v += 1.0
+    z = 1.0 / (v * v)
+    series = 0.16666666666666666 + z * (-0.03333333333333333 + z * (0.023809523809523808 + z * (
+        -0.03333333333333333 + z * (0.07575757575757576 + z * (-0.2531135531135531 + z * 1.1666666666666667))
+    )))  # fmt: skip
+    rest = 0.5 / v + z * series
+    return rest if squares == 0.0 else x * (squares + (1.0 + rest) / v) - 1.0
+
+
+SCALAR_FUNCTIONS: tuple[Callable[..., float], ...] = (
+    exp, log_near_one, log, expit, log1pexp, bounded, log_gamma_rest, digamma_rest, trigamma_rest,
+)  # fmt: skip
 """The scalar functions, each after those that it calls."""
 
 

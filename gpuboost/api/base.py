@@ -105,7 +105,7 @@ class GradientBoosting(PredictionMixin, InspectionMixin, PosteriorMixin, RefitMi
         tags.input_tags.allow_nan = True
         tags.input_tags.sparse = True
         with suppress(RecipeError):  # of a loss that fit will refuse
-            tags.target_tags.positive_only = facts_of(losses.get(self.loss, 2)).link == "log"
+            tags.target_tags.positive_only = facts_of(losses.get(self.loss, 2)).positive_target
         return tags
 
     def __setstate__(self, state: dict[str, Any]) -> None:

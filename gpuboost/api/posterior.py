@@ -101,9 +101,10 @@ class PosteriorMixin(ABC):
     ) -> NDArray[np.float64]:
         """(n, 2) float64 bounds of a central credible interval: normal, with the mean and variance of the draws.
 
-        A model with the loss ``gaussian_nll`` has intervals of observations without ``langevin`` too, from its mean
-        and spread. A model of several quantiles has those between two of its levels, (1 - coverage) / 2 and
-        (1 + coverage) / 2. Neither is adjusted to the rows; ``gb.conformal`` does that.
+        A model with the loss ``gaussian_nll``, ``log_normal_nll``, ``gamma_nll`` or ``negative_binomial_nll`` has
+        intervals of observations without ``langevin`` too, between two quantiles of the distribution that it predicts.
+        A model of several quantiles has those between two of its levels, (1 - coverage) / 2 and (1 + coverage) / 2.
+        Neither is adjusted to the rows; ``gb.conformal`` does that.
 
         Parameters
         ----------
@@ -118,7 +119,8 @@ class PosteriorMixin(ABC):
         InputError
             If coverage or kind is invalid, or the model has no such quantiles.
         RecipeError
-            If the model has no intervals: train it with ``langevin``, ``gaussian_nll`` or several quantiles.
+            If the model has no intervals: train it with ``langevin``, a likelihood such as ``gaussian_nll``, or several
+            quantiles.
         """
         check_is_fitted(self)
         if isinstance(self.loss_, Quantiles):

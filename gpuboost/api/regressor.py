@@ -141,8 +141,9 @@ class GradientBoostingRegressor(RegressorMixin, GradientBoosting):
         Parameters
         ----------
         output : "mean", "std" or "all"
-            For the loss ``gaussian_nll``, which estimates a spread too (CatBoost: RMSEWithUncertainty): the mean, the
-            standard deviation of the target, or both. Other losses have "mean" only, whatever they estimate.
+            For the losses ``gaussian_nll`` (CatBoost: RMSEWithUncertainty), ``log_normal_nll``, ``gamma_nll`` and
+            ``negative_binomial_nll``, which estimate a spread too: the mean, the standard deviation of the target, or
+            both. Other losses have "mean" only, whatever they estimate.
 
         init_score : (n,) or (n, K) numbers, or one number, optional
             Offsets that are added to the scores, as in ``fit``. None: those of the Dataset, if X is one, or 0.
@@ -169,7 +170,8 @@ class GradientBoostingRegressor(RegressorMixin, GradientBoosting):
         if not estimates_spread(self.loss_):
             raise RecipeError(
                 f"output: {output!r} needs a loss that estimates a spread; this model was trained with "
-                f"{self.loss_.name!r}. Train with loss='gaussian_nll'."
+                f"{self.loss_.name!r}. Train with loss='gaussian_nll', 'log_normal_nll', 'gamma_nll' or "
+                "'negative_binomial_nll'."
             )
         both: NDArray[np.float64] = self._answer(X, self._mean_and_spread, init_score=init_score, n_rounds=n_rounds)
         return both if output == "all" else both[:, 1]

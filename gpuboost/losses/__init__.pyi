@@ -10,6 +10,9 @@ from gpuboost.losses.custom import Custom as Custom
 from gpuboost.losses.custom import SavedCustom as SavedCustom
 from gpuboost.losses.custom import custom as custom
 from gpuboost.losses.distribution import GaussianNLL as GaussianNLL
+from gpuboost.losses.likelihoods import GammaNLL as GammaNLL
+from gpuboost.losses.likelihoods import LogNormalNLL as LogNormalNLL
+from gpuboost.losses.likelihoods import NegativeBinomialNLL as NegativeBinomialNLL
 from gpuboost.losses.logitboost import LogitBoost as LogitBoost
 from gpuboost.losses.pair_logit import PairLogit as PairLogit
 from gpuboost.losses.positive import Gamma as Gamma

@@ -47,6 +47,8 @@ class LossFacts:
     link: Link = "identity"
     score_scale: float = 1.0  # the link function is applied to score_scale times the score
     normal_noise: bool = False  # True: negative log-likelihood of normal noise about the first score
+    positive_target: bool = False  # True: negative targets are outside of its domain
+    predicts_spread: bool = False  # True: a likelihood whose scores give the standard deviation of the target too
     checks_parameters: bool = False  # True: its parameters need not be numbers, and its constructor checks them
     xgboost_objective: str = ""  # in files for XGBoost; empty for the usual one of the link function
 
@@ -162,6 +164,10 @@ class BaseLoss(ABC):
         """
         return None
 
+    def target_quantile(self, scores: Array, p: float) -> Floats:
+        """(n,) the p-quantile of the target under the (n_outputs, n) scores, for losses that ``predicts_spread``."""
+        raise TypeError(f"the loss {type(self).__name__} predicts no distribution of the target.")
+
 
 FOREIGN = LossFacts(task="any", link="other")
 """Facts of a loss object that does not derive from ``BaseLoss``."""
@@ -191,4 +197,4 @@ def of_output(loss: Loss, output: int) -> Loss:
 
 def estimates_spread(loss: Loss) -> bool:
     """True if the loss has a score for the spread of the target beside that for its mean."""
-    return facts_of(loss).normal_noise and loss.n_outputs == 2
+    return facts_of(loss).predicts_spread

@@ -33,7 +33,7 @@ class GaussianNLL(BaseLoss):
 
     name: ClassVar[str] = "gaussian_nll"
     facts: ClassVar[LossFacts] = LossFacts(
-        task="regression", n_outputs=2, convex=False, link="other", normal_noise=True
+        task="regression", n_outputs=2, convex=False, link="other", normal_noise=True, predicts_spread=True
     )
 
     @staticmethod

@@ -28,7 +28,7 @@ class Poisson(BaseLoss):
 
     name: ClassVar[str] = "poisson"
     facts: ClassVar[LossFacts] = LossFacts(
-        task="regression", curvature_change=1.0, default_metric="poisson_deviance", link="log"
+        task="regression", curvature_change=1.0, default_metric="poisson_deviance", link="log", positive_target=True
     )
 
     @staticmethod
@@ -46,7 +46,7 @@ class Poisson(BaseLoss):
         return np.asarray(predictions.mean(axis=0))
 
     def check_target(self, y: Array) -> None:
-        _not_negative(y, "Poisson")
+        check_not_negative(y, "Poisson")
 
     def start(self, y: Array, weight: Array) -> Array:
         return _log_mean(y, weight)
@@ -69,6 +69,7 @@ class Gamma(BaseLoss):
         curvature_change=1.0,
         default_metric="gamma_deviance",
         link="log",
+        positive_target=True,
         xgboost_objective="reg:gamma",
     )
 
@@ -84,10 +85,7 @@ class Gamma(BaseLoss):
         return 1.0 - ratio, ratio
 
     def check_target(self, y: Array) -> None:
-        y = finite(y, "Gamma", LARGEST_POSITIVE)
-        require(y > 0.0, y, "Gamma needs positive numbers", "Drop those rows, or use Tweedie, which takes zeros.")
-        rule = f"Gamma needs numbers of at least {1.0 / LARGEST_POSITIVE:g}"
-        require(y >= 1.0 / LARGEST_POSITIVE, y, rule, "Rescale y.")
+        check_positive(y, "Gamma")
 
     def start(self, y: Array, weight: Array) -> Array:
         return _log_mean(y, weight)
@@ -113,7 +111,11 @@ class Tweedie(BaseLoss):
 
     name: ClassVar[str] = "tweedie"
     facts: ClassVar[LossFacts] = LossFacts(
-        task="regression", default_metric="tweedie_deviance", link="log", xgboost_objective="reg:tweedie"
+        task="regression",
+        default_metric="tweedie_deviance",
+        link="log",
+        positive_target=True,
+        xgboost_objective="reg:tweedie",
     )
 
     def __post_init__(self) -> None:
@@ -144,7 +146,7 @@ class Tweedie(BaseLoss):
         return rising - falling, (2.0 - a) * rising + (a - 1.0) * falling
 
     def check_target(self, y: Array) -> None:
-        _not_negative(y, "Tweedie")
+        check_not_negative(y, "Tweedie")
 
     def start(self, y: Array, weight: Array) -> Array:
         return _log_mean(y, weight)
@@ -156,7 +158,16 @@ class Tweedie(BaseLoss):
         return _means(scores)
 
 
-def _not_negative(y: Array, loss: str) -> None:
+def check_positive(y: Array, loss: str) -> None:
+    """Raise InputError unless all numbers are above 0, between 1e-17 and 1e17."""
+    y = finite(y, loss, LARGEST_POSITIVE)
+    require(y > 0.0, y, f"{loss} needs positive numbers", "Drop those rows, or use Tweedie, which takes zeros.")
+    rule = f"{loss} needs numbers of at least {1.0 / LARGEST_POSITIVE:g}"
+    require(y >= 1.0 / LARGEST_POSITIVE, y, rule, "Rescale y.")
+
+
+def check_not_negative(y: Array, loss: str) -> None:
+    """Raise InputError unless all numbers are 0 or more, at most 1e17, and one is above 0."""
     y = finite(y, loss, LARGEST_POSITIVE)
     require(y >= 0.0, y, f"{loss} needs numbers that are not negative", "Drop those rows, or use SquaredError.")
     if not y.any():

@@ -65,7 +65,9 @@ def method_of(models: Sequence[Any], method: Any, known: Sequence[str]) -> str:
             "method: 'cqr' needs quantiles: a model with loss=gb.losses.Quantile([0.05, 0.95]), or a pair of models."
         )
     if method == "scaled" and not spread:
-        raise RecipeError("method: 'scaled' needs a predicted spread: loss='gaussian_nll', or a model with langevin.")
+        raise RecipeError(
+            "method: 'scaled' needs a predicted spread: a loss such as 'gaussian_nll', or a model with langevin."
+        )
     if method != "cqr" and len(models) == 2:
         raise RecipeError(f"method: a pair of models is for 'cqr'; got {method!r}.")
     return str(method)

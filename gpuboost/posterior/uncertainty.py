@@ -56,7 +56,8 @@ def uncertainty(loss: Loss, members: Array, temperature: float = 1.0) -> Uncerta
 def interval(loss: Loss, members: Array, coverage: float, kind: str, temperature: float = 1.0) -> Floats:
     """(n, 2) float64 bounds of a central credible interval, from a normal fitted to the members' scores.
 
-    kind: "mean", the quantity that the loss predicts; "observation", a new target, for losses of normal noise.
+    kind: "mean", the quantity that the loss predicts; "observation", a new target, for losses of normal noise, and for
+    one member of a loss of another distribution, whose quantiles are then the bounds.
 
     Raises:
         InputError: if coverage or kind is invalid, the loss has several outputs, or it has no normal noise.
@@ -68,6 +69,8 @@ def interval(loss: Loss, members: Array, coverage: float, kind: str, temperature
         raise InputError(f"kind: must be 'mean' or 'observation'; got {kind!r}.")
     members = _checked(checked_loss(loss), members, temperature)
     normal = facts_of(loss).normal_noise
+    if kind == "observation" and not normal and len(members) == 1 and facts_of(loss).predicts_spread:
+        return _central(cast(BaseLoss, loss), members[0], coverage)
     if loss.task == "multiclass" or (kind == "observation" and not normal):
         rule = "an interval of observations needs normal noise" if kind == "observation" else "it has several scores"
         raise InputError(f"kind: {rule}; loss {loss.name!r} is another. Use predict_uncertainty.")
@@ -79,6 +82,11 @@ def interval(loss: Loss, members: Array, coverage: float, kind: str, temperature
     centre = scores.mean(axis=0)
     bounds = [centre - half, centre + half]
     return np.column_stack(bounds if normal else [np.asarray(loss.inverse_link(bound[None])) for bound in bounds])
+
+
+def _central(loss: BaseLoss, scores: Floats, coverage: float) -> Floats:
+    """(n, 2) the quantiles of the target that bound its central interval. scores: (n_outputs, n)."""
+    return np.column_stack([loss.target_quantile(scores, 0.5 + 0.5 * side * coverage) for side in (-1.0, 1.0)])
 
 
 def interval_outputs(loss: Quantiles, coverage: float, kind: str | None) -> tuple[int, int]:

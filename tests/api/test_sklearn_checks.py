@@ -48,7 +48,10 @@ def test_large(estimator: BaseEstimator, check: Any) -> None:
 @pytest.mark.slow
 @every_check(
     [
-        *(gb.GradientBoostingRegressor(**SMALL, loss=loss) for loss in ("poisson", "gamma", "tweedie", "gaussian_nll")),
+        *(
+            gb.GradientBoostingRegressor(**SMALL, loss=loss)
+            for loss in ("poisson", "gamma", "tweedie", "gaussian_nll", "gamma_nll")
+        ),
         *(gb.GradientBoostingClassifier(**SMALL, loss=loss) for loss in ("exponential", "logitboost")),
         gb.GradientBoostingClassifier(**SMALL, loss=gb.losses.Logistic(ridge=0.1)),
         gb.GradientBoostingRegressor(n_estimators=10, base_learner=gb.learners.Linear()),

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.special import polygamma
 
 from gpuboost import losses
 from gpuboost.backends.reference.backend import Reference
@@ -16,11 +17,14 @@ from gpuboost.losses import (
     Expectile,
     Exponential,
     Gamma,
+    GammaNLL,
     GaussianNLL,
     Huber,
     LambdaMART,
     Logistic,
     LogitBoost,
+    LogNormalNLL,
+    NegativeBinomialNLL,
     PairLogit,
     PairwiseLogistic,
     Poisson,
@@ -179,6 +183,35 @@ class TestGaussianNLL(Real):
     def curvature(self, y: float, f: Array, bend: Array) -> Array:
         """The Fisher information."""
         return np.array([bend[0], 2.0])
+
+
+class TestLogNormalNLL(Positive):
+    loss = LogNormalNLL()
+
+    def curvature(self, y: float, f: Array, bend: Array) -> Array:
+        """The Fisher information."""
+        return np.array([bend[0], 2.0])
+
+
+class TestGammaNLL(Positive):
+    loss = GammaNLL()
+
+    def curvature(self, y: float, f: Array, bend: Array) -> Array:
+        """The Fisher information."""
+        k = float(np.exp(f[1]))
+        return np.array([k, k * k * float(polygamma(1, k)) - k])
+
+
+class TestNegativeBinomialNLL(Count):
+    loss = NegativeBinomialNLL()
+    outside = (*Count.outside, [1.0, 0.5])
+    starts_at_least = False  # it starts at the moments of the target
+
+    def curvature(self, y: float, f: Array, bend: Array) -> Array:
+        """The Fisher information, and the square of the gradient, whose mean it is."""
+        mean, r = np.exp(f)
+        slope = self._derivatives(y, f)[0][1]
+        return np.array([mean * r / (mean + r), max(slope * slope, 1e-6)])
 
 
 class TestSoftmaxOfTwoClasses(Classes):

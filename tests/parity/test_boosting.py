@@ -53,6 +53,7 @@ LOSSES: list[tuple[Loss, str]] = [
     (losses.LogitBoost(), "binary"),
     (losses.SmoothedZeroOne(0.4), "binary"),
     (losses.GaussianNLL(), "real"),
+    (losses.GammaNLL(), "positive"),
     (losses.Softmax(3), "3"),
     (losses.Softmax(2), "binary"),
     (quartic(1.0), "real"),

@@ -148,6 +148,20 @@ def test_gradients_and_loss_values(loss: Any, weights: str, curvature: float | N
         assert cuda().loss_value(loss, scores, data.y, weight) == value
 
 
+@pytest.mark.parametrize("loss", [losses.LogNormalNLL(), losses.NegativeBinomialNLL()], ids=lambda loss: loss.name)
+def test_gradients_of_formulas_with_loops(loss: Any) -> None:
+    """Those of the gamma function; and scores beyond the bounds of a loss."""
+    rng = np.random.default_rng(0)
+    data = random_case(2, 3_000, 2, target="positive").data
+    data = replace(data, y=np.floor(data.y * 10.0) + 1.0)
+    scores = rng.normal(size=(2, 3_000)) * np.where(np.arange(3_000) % 2, 3.0, 60.0)
+    expected = Reference().gradients(loss, scores, data, None)
+    found = cuda().gradients(loss, device().upload(scores), data, None)
+    assert host(found.g).tobytes() == expected.g.tobytes()
+    assert host(found.h).tobytes() == expected.h.tobytes()
+    assert cuda().loss_value(loss, scores, data.y, None) == Reference().loss_value(loss, scores, data.y, None)
+
+
 def test_subnormal_gradients_are_kept() -> None:
     data = random_case(2, 200, 1).data
     scores = (data.y + np.random.default_rng(1).normal(size=200) * 1e-41)[None]

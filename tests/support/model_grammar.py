@@ -23,6 +23,7 @@ LOSSES = {
         losses.Expectile(0.1),
         losses.Poisson(),
         losses.GaussianNLL(),
+        losses.GammaNLL(),
     ),
     CLASSIFIER: (losses.Logistic(), losses.Exponential(), losses.LogitBoost(), losses.Softmax(2), losses.Softmax(4)),
     RANKER: (
