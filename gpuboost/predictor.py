@@ -167,7 +167,7 @@ class ClassifierPredictor(_TreePredictor):
 
     def predict(self, X: NDArray[Any]) -> NDArray[Any]:
         """(n,) the class of highest probability; the first one on a tie. X: see ``ModelPredictor.predict``."""
-        return labels(self.classes_, self._scores(X))
+        return labels(self._loss, self.classes_, self._scores(X))
 
     def predict_proba(self, X: NDArray[Any]) -> NDArray[np.float64]:
         """(n, K) float64 probabilities in the order of ``classes_``. X: see ``ModelPredictor.predict``."""
@@ -175,7 +175,7 @@ class ClassifierPredictor(_TreePredictor):
 
     def decision_function(self, X: NDArray[Any]) -> NDArray[np.float64]:
         """(n,) float64 scores of two classes; (n, K) of K > 2 classes. X: see ``ModelPredictor.predict``."""
-        return decision(self._scores(X))
+        return decision(self._loss, self._scores(X))
 
 
 def load_predictor(path: str | os.PathLike[str], *, n_rounds: Any = None) -> ModelPredictor | ClassifierPredictor:

@@ -180,7 +180,9 @@ class LineSearchStep:
     def refine(
         self, backend: Backend, tree: FittedTree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet
     ) -> FittedTree:
-        return backend.line_search(tree, leaf_of_row, of_output(loss, tree.output), scores, data, self.per == "leaf")
+        alone = of_output(loss, tree.output)
+        searched = loss if alone.leaf_quantile is None else alone  # quantiles look at one score, slopes at all
+        return backend.line_search(tree, leaf_of_row, searched, scores, data, self.per == "leaf")
 
 
 def automatic(loss: Loss) -> Step:

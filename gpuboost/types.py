@@ -162,7 +162,7 @@ class TrainingSet:
 
     bins: Bins
     cuts: Cuts
-    y: Array  # (n,) float64
+    y: Array  # (n,) float64; (n, k) for losses of a target for each output
     weight: Array | None = None  # (n,) float64, positive
     multiplicity: Array | None = None  # (n,) int32, 1 to 4096
     query_start: Array | None = None  # (queries + 1,) int64: where the rows of each query begin, and n; for ranking
@@ -174,6 +174,10 @@ class TrainingSet:
     @property
     def n_rows(self) -> int:
         return int(self.y.shape[0])
+
+    def target_of(self, output: int) -> Array:
+        """(n,) the target of one output; y itself if all outputs are of one target."""
+        return self.y if self.y.ndim == 1 else self.y[:, output]
 
     @property
     def total_weight(self) -> float:

@@ -53,7 +53,7 @@ from gpuboost.training.fit_record import FitRecord
 from gpuboost.training.init_model import checkpoint, starting_point
 from gpuboost.training.rows import LabelledRows, labelled, labelled_dataset
 from gpuboost.training.sharding import on_its_machine
-from gpuboost.training.targets import TrainingTarget
+from gpuboost.training.targets import TrainingTarget, takes_columns
 from gpuboost.training.train import train
 from gpuboost.training.trial import verdict_on
 from gpuboost.types import Ensemble
@@ -105,7 +105,9 @@ class GradientBoosting(PredictionMixin, InspectionMixin, PosteriorMixin, RefitMi
         tags.input_tags.allow_nan = True
         tags.input_tags.sparse = True
         with suppress(RecipeError):  # of a loss that fit will refuse
-            tags.target_tags.positive_only = facts_of(losses.get(self.loss, 2)).positive_target
+            loss = losses.get(self.loss, 2)
+            tags.target_tags.positive_only = facts_of(loss).positive_target
+            tags.target_tags.multi_output = takes_columns(loss, self.start)
         return tags
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -156,6 +158,7 @@ class GradientBoosting(PredictionMixin, InspectionMixin, PosteriorMixin, RefitMi
             holds them. An array on a GPU (CuPy, torch, DLPack, ``__cuda_array_interface__``) is read in place;
             predictions for such an array are CuPy arrays on the same GPU.
         y : (n,) numbers, or labels of any kind for a classifier
+            Also (n, k) numbers, of k targets, or 0 and 1, for k labels; each has its own tree in each round.
         sample_weight : (n,) not negative, optional
             A row of weight 3 is three equal rows, to the last bit; a row of weight 0 is ignored. Where rows are drawn
             (``sampling``, ``langevin``, ``validation_fraction``) this holds in law only, and ``min_samples_leaf`` and

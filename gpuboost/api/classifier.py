@@ -54,7 +54,7 @@ class GradientBoostingClassifier(ClassifierMixin, GradientBoosting):
     Attributes
     ----------
     classes_ : (K,) ndarray
-        The labels, sorted.
+        The labels, sorted; of several labels their numbers, 0 to K - 1, as of scikit-learn's ``MLPClassifier``.
     evals_result_ : dict
         ``{"validation_0": {"logloss": [...]}}``, one number a round, those after the best round included.
     """
@@ -150,6 +150,7 @@ class GradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         with suppress(RecipeError):  # of a loss that fit will refuse
             several = self.loss == "logistic" or losses.get(self.loss, 3).n_outputs > 1
             tags.classifier_tags.multi_class = several and not needs_one_score(self.start)
+            tags.classifier_tags.multi_label = tags.target_tags.multi_output
         return tags
 
     def predictor(self, *, n_rounds: Any = None) -> ClassifierPredictor:
@@ -162,18 +163,24 @@ class GradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         return classification(self.loss, self.class_weight, rows)
 
     def decision_function(self, X: Any, *, init_score: Any = None, n_rounds: Any = None) -> NDArray[np.float64]:
-        """(n,) float64 scores for two classes, positive if the second is more probable; (n, K) for K > 2 classes."""
-        answer: NDArray[np.float64] = self._answer(X, decision, init_score=init_score, n_rounds=n_rounds)
+        """(n,) float64 scores for two classes, positive if the second is more probable; (n, K) for K > 2 classes.
+
+        Of k labels (n, k), positive where a label is more probable than not.
+        """
+        answer: NDArray[np.float64] = self._answer(X, self._decision, init_score=init_score, n_rounds=n_rounds)
         return answer
 
     def staged_decision_function(
         self, X: Any, *, init_score: Any = None, n_rounds: Any = None
     ) -> Iterator[NDArray[np.float64]]:
         """``decision_function`` after each round."""
-        return self._staged_answers(X, decision, init_score=init_score, n_rounds=n_rounds)
+        return self._staged_answers(X, self._decision, init_score=init_score, n_rounds=n_rounds)
 
     def predict_proba(self, X: Any, *, init_score: Any = None, n_rounds: Any = None) -> NDArray[np.float64]:
-        """(n, K) float64 probabilities in the order of ``classes_``. Raises InputError if a custom loss has no link."""
+        """(n, K) float64 probabilities in the order of ``classes_``. Raises InputError if a custom loss has no link.
+
+        Of several labels those of each label, which do not sum to 1.
+        """
         answer: NDArray[np.float64] = self._answer(X, self._probabilities, init_score=init_score, n_rounds=n_rounds)
         return answer
 
@@ -189,7 +196,7 @@ class GradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         return self._staged_answers(X, self._probabilities, init_score=init_score, n_rounds=n_rounds)
 
     def predict(self, X: Any, *, init_score: Any = None, n_rounds: Any = None) -> NDArray[Any]:
-        """(n,) the class of highest probability; the first one on a tie.
+        """(n,) the class of highest probability; the first one on a tie. Of several labels (n, k) 0 and 1.
 
         Parameters
         ----------
@@ -203,12 +210,13 @@ class GradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         return answer
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, init_score: Any = None) -> float:
-        """Accuracy: the share of the rows, by weight, whose class is predicted."""
+        """Accuracy: the share of the rows, by weight, whose class is predicted; of several labels, all of them."""
         from sklearn.metrics import accuracy_score  # slow to import
 
         predicted = on_host(self.predict(X, init_score=init_score))
         weight = check_weight(on_host(sample_weight), len(predicted))
-        return float(accuracy_score(check_answers(on_host(y), len(predicted)), predicted, sample_weight=weight))
+        truth = check_answers(on_host(y), len(predicted), predicted.ndim == 2)
+        return float(accuracy_score(truth, predicted, sample_weight=weight))
 
     def staged_predict(self, X: Any, *, init_score: Any = None, n_rounds: Any = None) -> Iterator[NDArray[Any]]:
         """``predict`` after each round."""
@@ -222,4 +230,7 @@ class GradientBoostingClassifier(ClassifierMixin, GradientBoosting):
             return np.log(self._probabilities(scores))
 
     def _labels(self, scores: Array) -> NDArray[Any]:
-        return labels(self.classes_, scores)
+        return labels(self.loss_, self.classes_, scores)
+
+    def _decision(self, scores: Array) -> NDArray[np.float64]:
+        return decision(self.loss_, scores)

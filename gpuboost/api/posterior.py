@@ -86,7 +86,8 @@ class PosteriorMixin(ABC):
         Uncertainty
             ``mean`` of the draws, and ``total = data + knowledge``. For classes entropies and mutual information in
             nats; for numbers variances: ``data`` is the noise that the loss assumes (``GaussianNLL`` learns it; 1 / T
-            for the squared error; NaN if the loss has no noise model), ``knowledge`` the draws' disagreement.
+            for the squared error; NaN if the loss has no noise model), ``knowledge`` the draws' disagreement. Of k
+            targets or labels each is (n, k).
         """
         members = self.posterior_members(X, samples, burn_in)
         return uncertainty(self.loss_, members, self._temperature())
@@ -100,6 +101,8 @@ class PosteriorMixin(ABC):
         burn_in: float = 0.5,
     ) -> NDArray[np.float64]:
         """(n, 2) float64 bounds of a central credible interval: normal, with the mean and variance of the draws.
+
+        Of k targets (n, k, 2).
 
         A model with the loss ``gaussian_nll``, ``log_normal_nll``, ``gamma_nll`` or ``negative_binomial_nll`` has
         intervals of observations without ``langevin`` too, between two quantiles of the distribution that it predicts.

@@ -154,7 +154,7 @@ class GradientBoostingRegressor(RegressorMixin, GradientBoosting):
         Returns
         -------
         (n,) float64, or (n, 2) with the columns mean and standard deviation for "all"; (n, q) in increasing order for a
-        loss of q quantiles
+        loss of q quantiles, (n, k) for k targets
 
         Raises
         ------
@@ -179,14 +179,15 @@ class GradientBoostingRegressor(RegressorMixin, GradientBoosting):
     def score(self, X: Any, y: Any, sample_weight: Any = None, init_score: Any = None) -> float:
         """R2 of the predictions: 1 for exact ones, 0 for those of the mean.
 
-        Of several quantiles the D2: 1 less the quantile loss, relative to that of the constant quantiles of ``y``.
+        Of several targets the mean of theirs. Of several quantiles the D2: 1 less the quantile loss, relative to that
+        of the constant quantiles of ``y``.
         """
         if isinstance(self.loss_, Quantiles):
             return self._explained_quantiles(X, y, sample_weight, init_score)
         from sklearn.metrics import r2_score  # slow to import
 
         predicted = on_host(self.predict(X, init_score=init_score))
-        target, weight = _judged(y, sample_weight, len(predicted))
+        target, weight = _judged(y, sample_weight, len(predicted), predicted.ndim == 2)
         return float(r2_score(target, predicted, sample_weight=weight))
 
     def staged_predict(self, X: Any, *, init_score: Any = None, n_rounds: Any = None) -> Iterator[NDArray[np.float64]]:
@@ -218,6 +219,8 @@ class GradientBoostingRegressor(RegressorMixin, GradientBoosting):
         return np.asarray(self.loss_.inverse_link(scores))
 
 
-def _judged(y: Any, sample_weight: Any, n_rows: int) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+def _judged(
+    y: Any, sample_weight: Any, n_rows: int, several: bool = False
+) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
     """Targets and weights to judge predictions by; raises InputError as ``fit`` does."""
-    return floats("y", check_answers(on_host(y), n_rows)), check_weight(on_host(sample_weight), n_rows)
+    return floats("y", check_answers(on_host(y), n_rows, several)), check_weight(on_host(sample_weight), n_rows)

@@ -109,7 +109,7 @@ class Dataset:
         X, group = without_group(X, group)
         table = as_table(X)
         n = table.shape[0]
-        target = None if y is None else check_target(y, n)
+        target = None if y is None else check_target(y, n, several=True)
         queries = check_group(group, n)
         checked_weight = check_weight(weight_of_rows(weight, queries), n, "weight")
         offset = check_offset(init_score, n)

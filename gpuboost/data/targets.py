@@ -11,8 +11,8 @@ from gpuboost.data.categories import is_missing
 from gpuboost.errors import InputError
 
 
-def check_target(y: Any, n_rows: int) -> NDArray[Any]:
-    """(n,) of any dtype: numbers or labels.
+def check_target(y: Any, n_rows: int, several: bool = False) -> NDArray[Any]:
+    """(n,) of any dtype: numbers or labels. several: also (n, k), k being 2 or more.
 
     Raises
     ------
@@ -20,15 +20,17 @@ def check_target(y: Any, n_rows: int) -> NDArray[Any]:
         If there is not one value for each row, or one is missing or infinite.
     """
     values = target_array(y)
-    if values.ndim != 1:
+    if values.ndim != 1 and not (several and values.ndim == 2 and values.shape[1] > 1):
         hint = " Use y.ravel()." if values.shape in ((n_rows, 1), (1, n_rows)) else ""
         raise InputError(f"y: must have one dimension; got shape {values.shape}.{hint}")
     if len(values) != n_rows:
         raise InputError(f"y: needs one value for each row of X; got {len(values)} for {n_rows} rows.")
     if values.dtype.kind == "f":
         wrong = ~np.isfinite(values)
+        wrong = wrong if wrong.ndim == 1 else wrong.any(axis=1)
     elif values.dtype.kind == "O":
-        wrong = np.array([is_missing(value) for value in values.tolist()], dtype=np.bool_)
+        rows = values.reshape(n_rows, -1).tolist()
+        wrong = np.array([any(map(is_missing, row)) for row in rows], dtype=np.bool_)
     else:
         return values
     if wrong.any():
@@ -37,10 +39,10 @@ def check_target(y: Any, n_rows: int) -> NDArray[Any]:
     return values
 
 
-def check_answers(y: Any, n_rows: int) -> NDArray[Any]:
+def check_answers(y: Any, n_rows: int, several: bool = False) -> NDArray[Any]:
     """``check_target`` for targets to judge predictions by, which may be a column, as for scikit-learn's metrics."""
     values = target_array(y)
-    return check_target(values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values, n_rows)
+    return check_target(values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values, n_rows, several)
 
 
 def target_array(y: Any) -> NDArray[Any]:
@@ -67,7 +69,7 @@ def refuse_complex(y: Any) -> None:
 
 
 def as_numbers(y: NDArray[Any]) -> NDArray[np.float64]:
-    """(n,) float64.
+    """(n,) or (n, k) float64.
 
     Raises
     ------

@@ -22,8 +22,9 @@ def to_onnx(model: Any, path: str | os.PathLike[str] | None = None) -> Any:
     """The model as an ``onnx.ModelProto``, written to the path if one is given.
 
     Input ``X``: (n, d) float32. Outputs: ``variable`` (n, k) for regression; ``label`` (n,) and ``probabilities``
-    (n, classes), all float32, for classification. A categorical column of ``X`` holds codes, the places of its values
-    in the metadata entry ``gpuboost_categories``; ``model.columns_.encode(X)`` makes them.
+    (n, classes), all float32, for classification, and both (n, k) for k labels of a row. A categorical column of ``X``
+    holds codes, the places of its values in the metadata entry ``gpuboost_categories``; ``model.columns_.encode(X)``
+    makes them.
 
     Raises:
         ImportError: if onnx is not installed.
@@ -99,6 +100,15 @@ def _link(onnx: Any, model: PlainModel) -> tuple[list[Any], list[Any], list[Any]
     if model.link in ("identity", "log"):
         last = node("Exp" if model.link == "log" else "Identity", ["scores"], ["variable"])
         return [last], [], [info("variable", number, [None, len(model.bias)])]
+    if model.link == "logistic" and len(model.bias) > 1:
+        whole, shape = onnx.TensorProto.INT64, [None, len(model.bias)]
+        nodes = [
+            node("Sigmoid", ["scores"], ["probabilities"]),
+            node("Greater", ["scores", "zero"], ["positive"]),
+            node("Cast", ["positive"], ["label"], to=whole),
+        ]
+        outputs = [info("label", whole, shape), info("probabilities", number, shape)]
+        return nodes, [constant(np.zeros(1, np.float32), "zero")], outputs
     if model.link == "logistic":
         nodes = [
             node("Sigmoid", ["scores"], ["p1"]),

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from gpuboost.errors import InputError
 from gpuboost.losses.base import BaseLoss, Link, facts_of
-from gpuboost.losses.protocol import Loss
+from gpuboost.losses.protocol import Loss, n_targets
 from gpuboost.types import EVERY_VALUE, Cuts, Ensemble, Nodes
 
 _PROBES = np.linspace(-4.0, 4.0, 17)  # scores
@@ -44,7 +44,7 @@ class PlainModel:
     """score = bias + sum of trees; prediction = link(score), as the estimator predicts."""
 
     trees: list[PlainTree]
-    bias: NDArray[np.float64]  # (k,)
+    bias: NDArray[np.float64]  # (k,); above 1 with link "logistic": k labels of a row
     n_columns: int
     is_categorical: NDArray[np.bool_]  # (n_columns,)
     link: str  # "identity", "logistic", "softmax" or "log"
@@ -98,7 +98,8 @@ def plain(model: Any) -> PlainModel:
     names, classes = getattr(model, "feature_names_in_", None), getattr(model, "classes_", None)
     loss, columns = getattr(model, "loss_", None), getattr(model, "columns_", None)
     link, by = ("identity", 1.0) if loss is None else _link(loss, is_classifier=classes is not None)
-    k = 1 if link == "identity" and loss is not None else ensemble.n_outputs  # the mean, where spreads are scores too
+    one = link == "identity" and loss is not None and n_targets(loss) == 1  # the mean, where spreads are scores too
+    k = 1 if one else ensemble.n_outputs
     is_categorical = np.zeros(ensemble.cuts.n_columns, np.bool_)
     is_categorical[ensemble.cuts.columns] = ensemble.cuts.is_categorical
     trees = [

@@ -15,10 +15,10 @@ Value: TypeAlias = Callable[[float, float, float], float]
 Derivatives: TypeAlias = Callable[[float, float, float], tuple[float, float]]
 """(y, f, a) -> g, h"""
 
-RowValue: TypeAlias = Callable[[float, Array, float], float]
-"""(y, f, a) -> l, f being n_outputs numbers"""
+RowValue: TypeAlias = Callable[[Any, Array, float], float]
+"""(y, f, a) -> l, f being n_outputs numbers, and y one, or as many as the loss has targets: see ``n_targets``"""
 
-RowDerivatives: TypeAlias = Callable[[float, Array, Array, Array, float], None]
+RowDerivatives: TypeAlias = Callable[[Any, Array, Array, Array, float], None]
 """(y, f, g, h, a); writes g and h, n_outputs float64 numbers each"""
 
 PairWeight: TypeAlias = Callable[[float, float], float]
@@ -113,6 +113,7 @@ class LossTraits:
     of_output: Callable[[int], Loss] | None = None  # the loss of one score, if the loss is a sum of such
     link: Any = None  # of a custom loss: what makes predictions of its scores; None if nothing was given
     scale_free: bool | None = None  # see ``SmoothedLoss``; None: the loss is not of that kind
+    n_targets: int = 1  # numbers that the target of a row has; above 1 y is (n, n_targets)
 
 
 class DiscountedGain(Protocol):
@@ -185,6 +186,11 @@ DrawnLoss: TypeAlias = SmoothedLoss | LabelPerturbingLoss
 def weighs_precision(loss: DiscountedGain) -> bool:
     """True if the weight of an exchange is the change of precisions, and a list's ideal the sum of its gains."""
     return bool(getattr(loss, "weighs_precision", False))
+
+
+def n_targets(loss: Loss) -> int:
+    """Numbers that the target of a row has: 1 for y of shape (n,)."""
+    return int(declared(LossTraits, loss).n_targets)
 
 
 def needs_pairs(loss: Loss) -> bool:

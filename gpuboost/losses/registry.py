@@ -6,12 +6,13 @@ import difflib
 import inspect
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any
+from typing import Any, cast
 
 from gpuboost.errors import GpuBoostError, InputError, shown
 from gpuboost.losses.arrays import ArrayLoss
 from gpuboost.losses.base import LATER
 from gpuboost.losses.custom import Custom, SavedCustom
+from gpuboost.losses.per_output import OneOutputLoss, PerOutput
 from gpuboost.losses.protocol import Loss
 from gpuboost.public import LOSSES, loaded
 
@@ -99,6 +100,8 @@ def to_json(loss: Loss) -> dict[str, Any]:
         several = {"outputs": loss.n_outputs} if loss.n_outputs > 1 else {}
         lists = {"lists": True} if loss.task == "ranking" else {}
         return {"name": "custom", "function": loss.name, **several, **lists}
+    if isinstance(loss, PerOutput):
+        return {"name": loss.name, "loss": to_json(loss.loss), "outputs": loss.n_outputs}
     if type(loss) is not CLASSES.get(getattr(loss, "name", "")):
         raise InputError(f"loss: {shown(loss)} cannot be written to a model file. Use gpuboost.losses.custom(...).")
     return {
@@ -121,14 +124,10 @@ def from_json(stored: Any) -> Loss:
         raise InputError(f"model file: loss must be an object with a name; it holds {stored!r}.")
     rest = {key: value for key, value in stored.items() if key != "name"}
     name = stored["name"]
+    if name == PerOutput.name:
+        return _per_output(rest)
     if name == "custom":
-        outputs = rest.pop("outputs", 1)
-        counted = isinstance(outputs, int) and not isinstance(outputs, bool) and outputs >= 1
-        lists = rest.pop("lists", False)
-        counted = counted and (lists is False or (lists is True and outputs == 1))
-        if list(rest) != ["function"] or not isinstance(rest["function"], str) or not counted:
-            raise InputError(f"model file: a custom loss holds name and function, a string; it holds {stored!r}.")
-        return SavedCustom(rest["function"], outputs, lists)
+        return _custom(rest)
     if name not in CLASSES:
         raise InputError(f"model file: unknown loss {name!r}. It may come from a newer version. {_suggestion(name)}")
     expected = [field.name for field in fields(CLASSES[name]) if field.metadata != LATER or field.name in rest]
@@ -145,6 +144,33 @@ def from_json(stored: Any) -> Loss:
     except GpuBoostError as error:
         raise InputError(f"model file: {error}") from None
     return loss_object
+
+
+def _per_output(rest: Mapping[str, Any]) -> PerOutput:
+    outputs = rest.get("outputs")
+    counted = isinstance(outputs, int) and not isinstance(outputs, bool) and outputs >= 2
+    if sorted(rest) != ["loss", "outputs"] or not counted:
+        raise InputError(f"model file: a loss of several targets holds loss and outputs, 2 or more; found {rest!r}.")
+    loss = from_json(rest["loss"])
+    if not may_have_columns(loss):
+        raise InputError(f"model file: a loss of several targets is of losses of one; found {loss!r}.")
+    return PerOutput(cast(OneOutputLoss, loss), int(rest["outputs"]))
+
+
+def may_have_columns(loss: Loss) -> bool:
+    """True if y may have several columns with this loss, each with a score of its own: see ``PerOutput``."""
+    return type(loss) in CLASSES.values() and loss.n_outputs == 1 and loss.task in ("regression", "binary")
+
+
+def _custom(rest: dict[str, Any]) -> SavedCustom:
+    seen = dict(rest)
+    outputs = rest.pop("outputs", 1)
+    counted = isinstance(outputs, int) and not isinstance(outputs, bool) and outputs >= 1
+    lists = rest.pop("lists", False)
+    counted = counted and (lists is False or (lists is True and outputs == 1))
+    if list(rest) != ["function"] or not isinstance(rest["function"], str) or not counted:
+        raise InputError(f"model file: a custom loss holds name and function, a string; it holds {seen!r}.")
+    return SavedCustom(rest["function"], outputs, lists)
 
 
 def _has(loss: Any, member: str) -> bool:

@@ -1,10 +1,10 @@
 """Metrics: named functions of targets and scores, for early stopping and evaluation."""
 
 from gpuboost.metrics.means import mean
+from gpuboost.metrics.metric import Metric
 from gpuboost.metrics.registry import (
     NAMES,
     RANKINGS,
-    Metric,
     default_metric,
     get,
     mean_average_precision,

@@ -14,6 +14,7 @@ from gpuboost.elementary import exp_array, log1pexp_array, log_array
 from gpuboost.errors import InputError
 from gpuboost.losses.averages import exact_sum, weighted_mean
 from gpuboost.losses.base import BaseLoss
+from gpuboost.losses.per_output import MULTILABEL
 from gpuboost.losses.protocol import Loss
 from gpuboost.losses.target import require, zero_or_one
 from gpuboost.types import Array
@@ -60,9 +61,11 @@ def accuracy(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float
 
 
 def predicted_class(scores: Array, loss: Loss) -> Array:
-    """(n,) number of the class of highest probability."""
+    """(n,) number of the class of highest probability; (n, k) of k labels, true where they hold."""
     if loss.task == "multiclass":
         return np.argmax(scores, axis=0)
+    if loss.task == MULTILABEL:
+        return (scores > 0.0).T
     if loss.task == "binary":
         return scores[0] > 0.0
     return probabilities(loss, scores) > 0.5

@@ -12,7 +12,7 @@ from gpuboost.errors import InputError, RecipeError, shown
 from gpuboost.losses.custom import check_function, custom, flat, flat_row
 from gpuboost.losses.protocol import Loss
 from gpuboost.metrics import formulas
-from gpuboost.metrics.registry import Metric
+from gpuboost.metrics.metric import Metric
 from gpuboost.types import Array
 
 

@@ -10,14 +10,14 @@ import difflib
 import inspect
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from numbers import Integral
-from typing import Any, TypeAlias
+from typing import Any
 
 from gpuboost.errors import GpuBoostError, InputError
 from gpuboost.losses.base import BaseLoss, checked_loss, facts_of
 from gpuboost.losses.custom import Custom
+from gpuboost.losses.per_output import PerOutput
 from gpuboost.losses.positive import Tweedie
 from gpuboost.losses.protocol import Loss, LossTraits
 from gpuboost.losses.ranking import gain_table
@@ -27,45 +27,9 @@ from gpuboost.metrics import formulas as measures
 from gpuboost.metrics import intervals as of_intervals
 from gpuboost.metrics import ranking as query_measures
 from gpuboost.metrics import scikit_learn
+from gpuboost.metrics.metric import Function, Metric, same
+from gpuboost.metrics.outputs import over_outputs, refuse_of_several
 from gpuboost.records import declared
-from gpuboost.types import Array
-
-Function: TypeAlias = Callable[..., float]
-"""(y, scores, weight, loss) -> value; y (n,), scores (k, n), weight (n,) or None; rankings also take query_start"""
-
-
-def _same(mean: float) -> float:
-    return mean
-
-
-@dataclass(frozen=True, slots=True)
-class Metric:
-    """A named function of targets and scores.
-
-    If ``mean_of`` is a loss, the metric is ``finish`` of the weighted mean of that loss: a backend's
-    ``loss_value`` then gives the same number, up to rounding, without the scores leaving the device.
-    """
-
-    name: str
-    higher_is_better: bool
-    function: Function = field(repr=False)
-    mean_of: Loss | None = field(default=None, repr=False)
-    finish: Callable[[float], float] = field(default=_same, repr=False)
-    by_query: bool = field(default=False, repr=False)
-
-    def __call__(
-        self, y: Array, scores: Array, weight: Array | None, loss: Loss, query_start: Array | None = None
-    ) -> float:
-        """The value over the rows. y (n,), scores (k, n), weight (n,) or None; query_start (queries + 1,).
-
-        Raises:
-            InputError: if y is outside the metric's domain, or it is a metric of rankings and no queries are given.
-        """
-        if not self.by_query:
-            return self.function(y, scores, weight, loss)
-        if query_start is None:
-            raise InputError(f"eval_metric: {self.name!r} needs the query of each row; give the eval set a group.")
-        return self.function(y, scores, weight, loss, query_start)
 
 
 def ndcg(k: int | None = None, *, empty: float | None = 1.0, gain: Sequence[float] | None = None) -> Metric:
@@ -134,10 +98,16 @@ def get(metric: str | Metric | Callable[..., float], loss: Loss) -> Metric:
     the numbers of the classes; a scorer (``make_scorer``, ``get_scorer``) takes labels, probabilities or decisions by
     its needs, and larger is better.
 
+    If y is (n, k), a named metric is the mean over the columns of y, "loss" is the sum over them, and a function is
+    called with arrays (n, k).
+
     Raises:
         InputError: if there is no such metric, or it does not fit the loss.
     """
     checked_loss(loss)
+    if isinstance(loss, PerOutput) and isinstance(metric, (str, Metric)) and metric != "loss":
+        refuse_of_several(metric, loss)
+        return over_outputs(get(metric, loss.loss))
     if isinstance(metric, Metric):
         if isinstance(metric.mean_of, Custom) and metric.mean_of.n_outputs != loss.n_outputs:
             raise InputError(
@@ -379,17 +349,17 @@ def _judge(name: str, family: Callable[[float], Loss], given: str, loss: Loss) -
 def _as_loss(name: str, loss: Loss) -> tuple[Loss | None, Callable[[float], float]]:
     """The loss whose weighted mean the metric is a function of (or None), and that function."""
     if name == "loss":
-        return loss, _same
+        return loss, same
     if name in ("logloss", "mlogloss"):
-        return (loss.log_loss if isinstance(loss, BaseLoss) else None), _same
+        return (loss.log_loss if isinstance(loss, BaseLoss) else None), same
     if not _predicts_scores(loss):
-        return None, _same
+        return None, same
     plain: dict[str, tuple[Loss, Callable[[float], float]]] = {
         "rmse": (SquaredError(), _root_of_twice),
         "mse": (SquaredError(), _twice),
-        "mae": (AbsoluteError(), _same),
+        "mae": (AbsoluteError(), same),
     }
-    return plain.get(name, (None, _same))
+    return plain.get(name, (None, same))
 
 
 def _predicts_scores(loss: Loss) -> bool:

@@ -15,6 +15,7 @@ from gpuboost.data.targets import as_numbers
 from gpuboost.errors import InputError, RecipeError, shown
 from gpuboost.langevin import Langevin
 from gpuboost.losses.base import estimates_spread
+from gpuboost.losses.per_output import PerOutput
 from gpuboost.losses.residual import Quantiles
 from gpuboost.training.devices import on_host
 
@@ -41,6 +42,9 @@ def _check_model(model: Any) -> None:
         raise InputError("model: scores of a ranker are compared within queries only, and have no intervals.")
     if hasattr(model, "get_params"):
         check_is_fitted(model)
+    loss = _loss(model)
+    if isinstance(loss, PerOutput):
+        raise InputError(f"model: conformal sets are of one target, and this model has {loss.n_outputs}. Fit one each.")
 
 
 def method_of(models: Sequence[Any], method: Any, known: Sequence[str]) -> str:

@@ -31,7 +31,7 @@ def splits_of(
         If folds is none of these, or a pair does not hold numbers of rows.
     """
     if isinstance(folds, Integral) and not isinstance(folds, bool):
-        folds = _splitter(folds, n_rows, group, random_state, name, classify=classify)
+        folds = _splitter(folds, n_rows, group, random_state, name, classify=classify and np.ndim(y) == 1)
     pairs = folds.split(np.zeros(n_rows), y, group) if _is_splitter(folds) else folds
     if isinstance(pairs, (str, bytes)) or not isinstance(pairs, Iterable) or getattr(pairs, "shape", None) == ():
         raise RecipeError(f"{name}: must be an int, a splitter, or an iterable of pairs of row numbers; got {folds!r}.")

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from gpuboost.api.base import GradientBoosting
 from gpuboost.data.dataset import Dataset
 from gpuboost.errors import InputError
-from gpuboost.metrics.registry import Metric
+from gpuboost.metrics.metric import Metric
 from gpuboost.training.automatic import provisional
 from gpuboost.training.callbacks import metrics_of
 from gpuboost.training.job import seed_of

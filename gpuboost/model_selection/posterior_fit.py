@@ -161,6 +161,8 @@ def _split(data: Dataset, share: float, seed: int, classify: bool) -> tuple[NDAr
     """Increasing row numbers, to learn from and to judge by; a class of too few rows is learned from."""
     order = np.random.default_rng(seed % 2**32).permutation(len(data))
     assert data.y is not None
+    if data.y.ndim == 2:
+        raise InputError(f"y: a posterior is fitted to one target; got shape {data.y.shape}. Fit a model for each.")
     labels = data.y[order] if classify else np.zeros(len(data))
     parts = [order[labels == label] for label in np.unique(labels)]
     judge = np.concatenate([part[: int(share * len(part))] for part in parts])

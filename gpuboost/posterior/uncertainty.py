@@ -18,6 +18,7 @@ from gpuboost.arguments import floats, is_one_of, is_real
 from gpuboost.elementary import log_array
 from gpuboost.errors import InputError, shown
 from gpuboost.losses.base import BaseLoss, checked_loss, facts_of
+from gpuboost.losses.per_output import PerOutput
 from gpuboost.losses.protocol import Loss
 from gpuboost.losses.residual import Quantiles
 from gpuboost.types import Array
@@ -29,7 +30,8 @@ Floats = NDArray[np.float64]
 class Uncertainty:
     """Uncertainty of each row: entropies and mutual information in nats for classes, variances for numbers.
 
-    ``data``, and with it ``total``, is NaN if the loss has no model of the noise.
+    ``data``, and with it ``total``, is NaN if the loss has no model of the noise. Of k targets or labels all are
+    (n, k), and the mean of a label is its probability.
     """
 
     mean: Floats  # (n,) predictions, or (n, K) probabilities, averaged over the members
@@ -46,6 +48,11 @@ def uncertainty(loss: Loss, members: Array, temperature: float = 1.0) -> Uncerta
         InputError: if the members are not such scores, or the temperature is not above 0.
     """
     members = _checked(checked_loss(loss), members, temperature)
+    if isinstance(loss, PerOutput):
+        each = [uncertainty(loss.loss, members[:, [c]], temperature) for c in range(loss.n_outputs)]
+        means = [one.mean if one.mean.ndim == 1 else one.mean[:, 1] for one in each]
+        parts = [[getattr(one, part) for one in each] for part in ("total", "data", "knowledge")]
+        return Uncertainty(*(np.stack(columns, axis=1) for columns in (means, *parts)))
     if loss.task in ("binary", "multiclass"):
         return _of_classes(np.stack([_probabilities(loss, scores) for scores in members]))
     values = np.stack([np.asarray(loss.inverse_link(scores)) for scores in members])
@@ -55,6 +62,8 @@ def uncertainty(loss: Loss, members: Array, temperature: float = 1.0) -> Uncerta
 
 def interval(loss: Loss, members: Array, coverage: float, kind: str, temperature: float = 1.0) -> Floats:
     """(n, 2) float64 bounds of a central credible interval, from a normal fitted to the members' scores.
+
+    Of a loss of k targets (n, k, 2).
 
     kind: "mean", the quantity that the loss predicts; "observation", a new target, for losses of normal noise, and for
     one member of a loss of another distribution, whose quantiles are then the bounds.
@@ -68,6 +77,9 @@ def interval(loss: Loss, members: Array, coverage: float, kind: str, temperature
     if not is_one_of(kind, ("mean", "observation")):
         raise InputError(f"kind: must be 'mean' or 'observation'; got {kind!r}.")
     members = _checked(checked_loss(loss), members, temperature)
+    if isinstance(loss, PerOutput):
+        each = [interval(loss.loss, members[:, [c]], coverage, kind, temperature) for c in range(loss.n_outputs)]
+        return np.stack(each, axis=1)
     normal = facts_of(loss).normal_noise
     if kind == "observation" and not normal and len(members) == 1 and facts_of(loss).predicts_spread:
         return _central(cast(BaseLoss, loss), members[0], coverage)

@@ -65,7 +65,7 @@ def _mean_curvature(recipe: Recipe, y: NDArray[np.float64], weight: NDArray[np.f
         if loss.n_outputs == 1:
             h[i, 0] = loss.derivatives(float(y[row]), float(start[0]), loss.parameter)[1]
         else:
-            loss.row_derivatives(float(y[row]), start, np.zeros(loss.n_outputs), h[i], loss.parameter)
+            loss.row_derivatives(y[row], start, np.zeros(loss.n_outputs), h[i], loss.parameter)
     by = weight[rows]
     return float((h.T @ by).max() / by.sum()) if by.sum() > 0.0 else 0.0
 

@@ -151,7 +151,9 @@ def encoded_again(
 
 
 def target_values(target: TrainingTarget) -> Floats:
-    """(n, k) float64 targets whose means are the statistics: one for each of more than two classes."""
+    """(n, k) float64 targets whose means are the statistics: of each target, or of each of more than two classes."""
+    if target.y.ndim == 2:
+        return target.y
     if target.classes is None or len(target.classes) == 2:
         return target.y.reshape(-1, 1)
     return np.asarray(target.y[:, None] == np.arange(len(target.classes)), dtype=np.float64)

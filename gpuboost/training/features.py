@@ -178,7 +178,7 @@ def split(
     sizes = np.ones(len(target.y), np.int64) if group is None else np.diff(query_start(group))
     query = np.repeat(np.arange(len(sizes)), sizes)
     units = np.arange(len(sizes)) if weight is None else np.unique(query[weight > 0.0])
-    strata = None if target.classes is None else target.y[units]
+    strata = None if target.classes is None or target.y.ndim == 2 else target.y[units]
     if share * len(units) < _LEAST_SHARE:
         raise RecipeError(f"validation_fraction: {fraction} of {len(units)} is no row; set a larger share aside.")
     try:

@@ -28,7 +28,7 @@ class LabelledRows:
     """The user's rows with target, weights and queries, checked."""
 
     x: Any  # Table, numpy array or scipy matrix; or a Dataset, whose features are numbers already
-    y: NDArray[Any]  # (n,) numbers or labels
+    y: NDArray[Any]  # (n,) numbers or labels; (n, k) of k targets
     metadata: RowMetadata
 
 
@@ -41,7 +41,8 @@ def labelled(x: Any, y: Any, weight: Any, n_rows: int, group: Any = None, offset
         If there is not one finite target and one weight >= 0 for each row, or the group does not match the rows.
     """
     given = target_array(y) if isinstance(y, (list, tuple, complex)) else y  # scikit-learn would not name y
-    target = check_target(column_or_1d(given, warn=True), n_rows)
+    several = len(getattr(given, "shape", ())) == 2 and given.shape[1] > 1
+    target = check_target(given if several else column_or_1d(given, warn=True), n_rows, several)
     queries = check_group(group, n_rows)
     checked_weight = check_weight(weight_of_rows(weight, queries), n_rows)
     return LabelledRows(x, target, RowMetadata.of(n_rows, checked_weight, queries, check_offset(offset, n_rows)))
@@ -71,7 +72,7 @@ def labelled_dataset(data: Dataset, y: Any, weight: Any, group: Any = None, offs
     group = data.group if group is None else group
     offset = check_offset(data.init_score if offset is None else offset, len(data))
     if data.weight is not None:
-        checked_target, queries = check_target(target, len(data)), check_group(group, len(data))
+        checked_target, queries = check_target(target, len(data), several=True), check_group(group, len(data))
         return LabelledRows(data, checked_target, RowMetadata.of(len(data), data.weight, queries, offset))
     rows = labelled(data, target, weight, len(data), group)
     return replace(rows, metadata=replace(rows.metadata, offset=offset))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Real
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,10 @@ from gpuboost.data.queries import check_query_weight
 from gpuboost.data.row_metadata import RowMetadata
 from gpuboost.data.targets import as_numbers
 from gpuboost.errors import InputError, RecipeError, shown
+from gpuboost.losses.per_output import MULTILABEL, OneOutputLoss, PerOutput
 from gpuboost.losses.protocol import Loss, debiases, is_list_loss, needs_pairs
+from gpuboost.losses.registry import may_have_columns
+from gpuboost.losses.start_values import needs_one_score
 from gpuboost.training.parameters import as_float
 from gpuboost.training.rows import LabelledRows
 
@@ -31,7 +34,7 @@ class TrainingTarget:
     """The target of a fit."""
 
     loss: Loss
-    y: Floats  # (n,) as the loss expects it
+    y: Floats  # (n,), or (n, k) of k targets, as the loss expects it
     rows: RowMetadata  # weights include class weights; queries of rankings only
     classes: NDArray[Any] | None  # (K,) sorted; None for regression
     encode: Callable[[NDArray[Any]], Floats]  # other targets of the same kind; raises InputError
@@ -47,7 +50,7 @@ def regression(loss: Any, rows: LabelledRows) -> TrainingTarget:
     InputError
         If the target does not hold numbers, or some are outside the loss's domain.
     """
-    loss_object = _regression_loss(loss)
+    loss_object = _of_columns(_regression_loss(loss), rows.y)
 
     def encode(y: NDArray[Any]) -> Floats:
         values = as_numbers(y)
@@ -73,6 +76,8 @@ def ranking(loss: Any, rows: LabelledRows) -> TrainingTarget:
             f"loss: {loss_object.name!r} is not for rankings; use 'lambdamart' or 'pairwise_logistic', or "
             "GradientBoostingRegressor."
         )
+    if rows.y.ndim == 2:
+        raise InputError(f"y: a ranking has one label for each row; got shape {rows.y.shape}.")
     checked_queries(rows.metadata)
 
     def encode(y: NDArray[Any]) -> Floats:
@@ -118,7 +123,7 @@ def _without_queries(rows: RowMetadata) -> RowMetadata:
 
 
 def classification(loss: Any, class_weight: Any, rows: LabelledRows) -> TrainingTarget:
-    """Target of a classification: labels of any kind, as 0 .. K - 1 in sorted order.
+    """Target of a classification: labels of any kind, as 0 .. K - 1 in sorted order; or (n, k) of 0 and 1.
 
     Raises
     ------
@@ -127,6 +132,8 @@ def classification(loss: Any, class_weight: Any, rows: LabelledRows) -> Training
     InputError
         If the target is continuous, or holds fewer than two classes.
     """
+    if rows.y.ndim == 2:
+        return _labels(_of_columns(_label_loss(loss), rows.y), class_weight, rows)
     classes, codes = _coded(rows.y)
     totals = np.bincount(codes, rows.metadata.weight, len(classes))
     if (totals > 0.0).sum() < 2:
@@ -148,9 +155,58 @@ def known_classes(loss: Loss, class_weight: Any, classes: NDArray[Any], rows: La
     RecipeError, InputError
         As ``classification``; InputError for a label that is none of the classes.
     """
+    if loss.task == MULTILABEL:
+        return _labels(loss, class_weight, rows)
     y = _places(classes, rows.y)
     metadata = _with_class_weight(_without_queries(rows.metadata), class_weight, classes, y.astype(np.intp))
     return TrainingTarget(loss, y, metadata, classes, partial(_places, classes))
+
+
+def _labels(loss: Loss, class_weight: Any, rows: LabelledRows) -> TrainingTarget:
+    """Target of several labels for each row, (n, k) of 0 and 1, which ``classes`` numbers."""
+    if class_weight is not None:
+        raise RecipeError(
+            f"class_weight: it weighs the rows of a class, and rows of several labels are in many; got "
+            f"{shown(class_weight)}. Use sample_weight."
+        )
+    classes = np.arange(loss.n_outputs)
+    return TrainingTarget(loss, _indicator(rows.y), _without_queries(rows.metadata), classes, partial(_encoded, loss))
+
+
+def _encoded(loss: Loss, y: NDArray[Any]) -> Floats:
+    values = _indicator(y)
+    loss.check_target(values)
+    return values
+
+
+def _indicator(y: NDArray[Any]) -> Floats:
+    """(n, k) float64. Raises InputError unless all are 0 or 1."""
+    values = as_numbers(y)
+    wrong = (values != 0.0) & (values != 1.0)
+    if wrong.any():
+        row = int(np.argmax(wrong.reshape(len(wrong), -1).any(axis=1)))
+        raise InputError(
+            f"y: of several columns each says with 0 or 1 if a label holds; row {row} holds {y[row]}. For columns of "
+            "more than two classes fit a classifier for each."
+        )
+    return values
+
+
+def _of_columns(loss: Loss, y: NDArray[Any]) -> Loss:
+    """The loss, or of y with several columns the sum over them. Raises RecipeError if it is of another kind."""
+    if y.ndim == 1 or isinstance(loss, PerOutput):
+        return loss
+    if not may_have_columns(loss):
+        raise RecipeError(
+            f"loss: y has {y.shape[1]} columns, and loss {loss.name!r} is not of one target and one score. Use one of "
+            "this library's losses that are, such as 'squared_error', or fit a model for each column."
+        )
+    return PerOutput(cast(OneOutputLoss, loss), y.shape[1])
+
+
+def takes_columns(loss: Loss, start: Any) -> bool:
+    """True if y may have several columns."""
+    return may_have_columns(loss) and not needs_one_score(start)
 
 
 def _places(classes: NDArray[Any], y: NDArray[Any]) -> Floats:
@@ -195,6 +251,13 @@ def _regression_loss(loss: Any) -> Loss:
     if loss_object.task not in ("regression", "any"):
         raise RecipeError(f"loss: {loss_object.name!r} is for classes; use GradientBoostingClassifier.")
     return loss_object
+
+
+def _label_loss(loss: Any) -> Loss:
+    """The loss of one of several labels."""
+    if is_one_of(loss, ("softmax",)):
+        raise RecipeError("loss: 'softmax' is for one label of several; y has columns, each a label. Use 'logistic'.")
+    return _classification_loss(loss, 2)
 
 
 def _classification_loss(loss: Any, n_classes: int) -> Loss:

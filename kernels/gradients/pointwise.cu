@@ -12,7 +12,7 @@ row_gradients(const f64 *y, const f64 *scores, const f64 *weight, i32 has_weight
     const Row first = {room + me, threads, k}, second = {room + (i64)k * threads + me, threads, k};
     for (i32 i = me; i < n; i += threads) {
         const Row f = {const_cast<f64 *>(scores) + i, n, k};
-        derivatives_of(y[i], f, first, second, a);
+        derivatives_at_row(y, i, f, first, second, a);
         const f64 by = has_weight ? weight[i] : 1.0;
         for (i32 c = 0; c < k; ++c) {
             const i64 at = (i64)c * n + i;
@@ -25,7 +25,7 @@ row_gradients(const f64 *y, const f64 *scores, const f64 *weight, i32 has_weight
 static __device__ __forceinline__ f64 value_at(const f64 *y, const f64 *scores, f64 a, i32 n, i32 k, i32 i)
 {
     const Row f = {const_cast<f64 *>(scores) + i, n, k};
-    return value_of(y[i], f, a);
+    return value_at_row(y, i, f, a);
 }
 
 #else

@@ -100,7 +100,7 @@ static __device__ __forceinline__ void slopes_at(const Rows &rows, i32 i, f64 tr
     const Row h = {room + (i64)2 * k * threads + me, threads, k};
     for (i32 c = 0; c < k; ++c)
         f.at[(i64)c * threads] = c == rows.output ? trial : rows.scores[(i64)c * rows.n + i];
-    derivatives_of(rows.y[i], f, g, h, rows.a);
+    derivatives_at_row(rows.y, i, f, g, h, rows.a);
     first = g.at[(i64)rows.output * threads];
     second = h.at[(i64)rows.output * threads];
 }

@@ -50,7 +50,7 @@ BAD_DATA: dict[str, tuple[Callable[[], Any], Callable[[Any], Any], str]] = {
     "one dimension": (regressor, lambda m: m.fit(X[:, 0], Y), "reshape your data"),
     "three dimensions": (regressor, lambda m: m.fit(X[:, :, None], Y), "dim"),
     "fewer targets than rows": (regressor, lambda m: m.fit(X, Y[:-1]), "59 for 60 rows"),
-    "a target of two columns": (regressor, lambda m: m.fit(X, np.c_[Y, Y]), "1d"),
+    "a target of two columns": (regressor, lambda m: m.fit(X, np.c_[Y, Y], eval_set=(X, Y)), "2 targets"),
     "no rows": (regressor, lambda m: m.fit(X[:0], Y[:0]), "0 sample"),
     "no columns": (regressor, lambda m: m.fit(X[:, :0], Y), "0 feature"),
     "no target": (regressor, lambda m: m.fit(X, None), "y"),

@@ -248,7 +248,7 @@ class Cpu:
         self, tree: FittedTree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet
     ) -> FittedTree:
         assert loss.leaf_quantile is not None
-        residual = data.y - scores[tree.output] + 0.0  # + 0.0: no negative zero
+        residual = data.target_of(tree.output) - scores[tree.output] + 0.0  # + 0.0: no negative zero
         value = leaf_quantiles(leaf_of_row, tree.nodes.is_leaf, residual, whole_weights(data), loss.leaf_quantile)
         return replace(tree, value=value)
 

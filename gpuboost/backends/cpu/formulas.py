@@ -11,7 +11,7 @@ from typing import Any
 from numba import types
 
 from gpuboost import elementary
-from gpuboost.backends.python_functions import python_function, registered, why_not_compiled
+from gpuboost.backends.python_functions import python_function, readers, registered, why_not_compiled
 from gpuboost.backends.reference.smoothed_ranking import FARTHEST
 from gpuboost.errors import RecipeError
 from gpuboost.kernels.common.jit import for_this_process, kernel
@@ -147,5 +147,5 @@ def _check(role: str, part: Callable[..., Any], of_rows: bool = False) -> None:
 
 def _stamp(formula: Callable[..., Any]) -> str:
     """A hash of all source text that the kernel is compiled from."""
-    text = inspect.getsource(elementary) + inspect.getsource(inspect.getmodule(formula) or formula)
-    return hashlib.sha256(text.encode()).hexdigest()
+    modules = dict.fromkeys([elementary, *(inspect.getmodule(reader) or reader for reader in readers(formula))])
+    return hashlib.sha256("".join(map(inspect.getsource, modules)).encode()).hexdigest()

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from gpuboost.backends.cuda.bins import Binner, DeviceBins
+from gpuboost.backends.cuda.device.round import RecordedRound
 from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.kernels.gradients import pointwise
 from gpuboost.types import Array, Bins, Cuts, TrainingSet
@@ -69,6 +70,18 @@ class ArrayCache:
         m = data.multiplicity
         times = self.times(None if m is None else self.array(m, np.int32))
         return {"y": self.array(data.y, np.float64), **self.weight(data.weight), **times}
+
+    def rows_of_output(self, data: TrainingSet, output: int, rounds: RecordedRound) -> dict[str, Any]:
+        """``rows`` with the target of one output, (n,); a copy of its column if y has several."""
+        rows = self.rows(data)
+        if len(data.y.shape) > 1:
+            y = data.y
+            rows["y"] = rounds.buffer(("target", id(y), output), lambda: self._column(y, output))
+        return rows
+
+    def _column(self, y: Any, output: int) -> Array:
+        host = y if isinstance(y, np.ndarray) else self._runtime.download(y)
+        return self._runtime.upload(np.ascontiguousarray(host[:, output], np.float64))
 
     def total(self, weight: Any) -> float:
         """The sum of weights in the order of ``numerics.exact_sums.fixed_order_sum``."""

@@ -167,7 +167,7 @@ class Leaves:
         prefix, needed = (self._room(name, capacity, np.uint64, 0) for name in ("prefix", "needed"))
         weight = data.weight
         unit = 1.0 if weight is None else self._rounds.buffer(("unit", id(data)), lambda: self._unit(weight))
-        rows = self._arrays.rows(data)
+        rows = self._arrays.rows_of_output(data, grown.output, self._rounds)
         for shift in range(56, -1, -8):
             self._quantiles("count_digits")(
                 self._blocks(n), (THREADS,),

@@ -108,8 +108,8 @@ class LineSearch:
         arrived = self._room("length arrived", 1, np.uint32)
         self._runtime.fill(quantile, 0)
         rows = {
-            **self._arrays.rows(data), "scores": scores[way.output], "leaf_of_row": way.leaf_of_row,
-            "values": way.values, "n": n, "quantile": quantile,
+            **self._arrays.rows_of_output(data, way.output, self._rounds), "scores": scores[way.output],
+            "leaf_of_row": way.leaf_of_row, "values": way.values, "n": n, "quantile": quantile,
         }  # fmt: skip
         self._lengths("find_largest")(self._blocks(n), (THREADS,), **rows)
         for shift in range(56, -1, -8):

@@ -58,7 +58,8 @@ def lengths(
     """
     if loss.leaf_quantile is not None:
         assert group is None
-        return np.array([pinball(data.y - scores[output], along, data.row_weight(), loss.leaf_quantile)])
+        residual = data.target_of(output) - scores[output]
+        return np.array([pinball(residual, along, data.row_weight(), loss.leaf_quantile)])
     return minimise(_slopes(backend, loss, scores, output, along, group, groups, data), np.ones(groups))
 
 

@@ -88,11 +88,11 @@ class Reference:
         if is_list_loss(loss):
             return reference_lists.gradients(loss, scores, data, curvature)
         g, h = np.empty(scores.shape), np.empty(scores.shape)
-        for i, y in enumerate(data.y):
+        for i, y in enumerate(data.y.tolist()):  # a number, or a list of them
             if loss.n_outputs == 1:
-                g[0, i], h[0, i] = loss.derivatives(float(y), float(scores[0, i]), loss.parameter)
+                g[0, i], h[0, i] = loss.derivatives(y, float(scores[0, i]), loss.parameter)
             else:
-                loss.row_derivatives(float(y), scores[:, i], g[:, i], h[:, i], loss.parameter)
+                loss.row_derivatives(y, scores[:, i], g[:, i], h[:, i], loss.parameter)
         if curvature is not None:
             h[:] = curvature
         if data.weight is not None:
@@ -208,7 +208,7 @@ class Reference:
         self, tree: FittedTree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet
     ) -> FittedTree:
         assert loss.leaf_quantile is not None
-        residual = data.y - scores[tree.output] + 0.0  # + 0.0: no negative zero
+        residual = data.target_of(tree.output) - scores[tree.output] + 0.0  # + 0.0: no negative zero
         weight, value = whole_weights(data), np.zeros(len(tree.value))
         for leaf in np.flatnonzero(tree.nodes.is_leaf):
             rows = np.flatnonzero(leaf_of_row == leaf)
@@ -292,7 +292,7 @@ def _values(loss: Loss, scores: Array, y: Array) -> list[float]:
     """The loss of each row."""
     if loss.n_outputs == 1:
         return [loss.value(float(t), float(f), loss.parameter) for t, f in zip(y, scores[0], strict=True)]
-    return [loss.row_value(float(t), scores[:, i], loss.parameter) for i, t in enumerate(y)]
+    return [loss.row_value(t, scores[:, i], loss.parameter) for i, t in enumerate(y.tolist())]
 
 
 def _codes(x: Any, f: int, cuts: Cuts) -> Array:

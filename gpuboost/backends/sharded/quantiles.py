@@ -32,9 +32,9 @@ class Residuals:
     weight: NDArray[np.int64]  # (n,) positive
 
     @classmethod
-    def of(cls, data: TrainingSet, leaf_of_row: Array, scores: Array, scale: float) -> Residuals:
-        """scores: (n,). scale: factor of non-integer weights before they are rounded."""
-        bits = (data.y - scores + 0.0).view(np.uint64)  # + 0.0: no negative zero
+    def of(cls, data: TrainingSet, leaf_of_row: Array, scores: Array, output: int, scale: float) -> Residuals:
+        """scores: (k, n). scale: factor of non-integer weights before they are rounded."""
+        bits = (data.target_of(output) - scores[output] + 0.0).view(np.uint64)  # + 0.0: no negative zero
         key = np.where(bits >= _TOP, ~bits, bits | _TOP)
         if data.weight is not None:
             weight = np.maximum(np.rint(data.weight * scale).astype(np.int64), 1)

@@ -267,7 +267,7 @@ class Shard:
 
     def residuals(self, leaf_of_row: Array, scores: Array, output: int, scale: float) -> tuple[tuple[Residuals], None]:
         """Residuals y - F of one output, for the search for quantiles."""
-        return (Residuals.of(self._data, leaf_of_row, scores[output], scale),), None
+        return (Residuals.of(self._data, leaf_of_row, scores, output, scale),), None
 
     def rank(self, residuals: Residuals, n_nodes: int, prefixes: Array, shift: int) -> Array:
         return residuals.rank(n_nodes, prefixes, shift)

@@ -115,7 +115,7 @@ def read(path: str | os.PathLike[str]) -> DatasetParts:
         x, bins = _features(file, columns, cuts, (n, d))
         check_weight(weight, n, "weight")
         if y is not None:
-            check_target(y, n)
+            check_target(y, n, several=True)
         if group is not None:
             check_group(group, n)
         return DatasetParts(columns, cuts, x, y, weight, group, init_score, about["max_bins"], about["binning"], bins)
@@ -216,7 +216,8 @@ def _labels(file: ArrayFile, name: str, n_rows: int) -> NDArray[Any] | None:
     levels = file.about["labels"].get(name)
     if stored is None:
         return None
-    if stored.shape != (n_rows,):
+    several = name == "y" and len(stored.shape) == 2 and stored.shape[1] > 1
+    if stored.shape != (n_rows,) and not (several and stored.shape[0] == n_rows):
         raise InputError(f"{name}: there are {n_rows} rows, and it has shape {stored.shape}.")
     values = stored.read()
     if levels is None:

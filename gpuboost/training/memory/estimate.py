@@ -18,6 +18,7 @@ from gpuboost.data.row_metadata import RowMetadata
 from gpuboost.errors import DeviceError
 from gpuboost.execution.protocol import ExecutionTraits
 from gpuboost.execution.synchronous import synchronous
+from gpuboost.losses.protocol import Loss, n_targets
 from gpuboost.recipe import Recipe
 from gpuboost.records import declared
 from gpuboost.training.memory.breakdown import OF_ROWS, PURPOSES, TracedBackend
@@ -101,10 +102,10 @@ def training_needs(
     backend = TracedBackend(machine, runtime)
     bins = backend.quantise(CountedArray((n, cuts.n_columns), np.float32), cuts)
     with runtime.purpose("labels"):
-        y = runtime.empty(n, np.float64)
+        y = _target(runtime, n, recipe.loss)
         data = TrainingSet(bins, cuts, y, rows.real_weight, rows.multiplicity, rows.query_start)
     with runtime.purpose("eval sets"):
-        watched = [_watched(machine, runtime, n_watched, recipe.loss.n_outputs, cuts) for n_watched in eval_rows]
+        watched = [_watched(machine, runtime, n_watched, recipe.loss, cuts) for n_watched in eval_rows]
 
     def watch(progress: Progress) -> bool:
         with runtime.purpose("eval sets"):
@@ -123,11 +124,15 @@ def training_needs(
     return Needs(MemoryEstimate(n, cuts.n_features, backend.breakdown(data)), tuple(runtime.functions))
 
 
-def _watched(machine: Cuda, runtime: DryRun, n: int, k: int, cuts: Cuts) -> tuple[TrainingSet, Array]:
-    rows = TrainingSet(
-        machine.quantise(CountedArray((n, cuts.n_columns), np.float32), cuts), cuts, runtime.empty(n, np.float64)
-    )
-    return rows, machine.start(rows, np.zeros(k))
+def _watched(machine: Cuda, runtime: DryRun, n: int, loss: Loss, cuts: Cuts) -> tuple[TrainingSet, Array]:
+    bins = machine.quantise(CountedArray((n, cuts.n_columns), np.float32), cuts)
+    rows = TrainingSet(bins, cuts, _target(runtime, n, loss))
+    return rows, machine.start(rows, np.zeros(loss.n_outputs))
+
+
+def _target(runtime: DryRun, n: int, loss: Loss) -> Array:
+    targets = n_targets(loss)
+    return runtime.empty(n if targets == 1 else (n, targets), np.float64)
 
 
 def _size(n: int) -> str:

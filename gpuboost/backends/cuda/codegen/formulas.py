@@ -11,11 +11,11 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from gpuboost import elementary
-from gpuboost.backends.cuda.codegen.functions import DeviceFunction
+from gpuboost.backends.cuda.codegen.functions import DeviceFunction, Kind
 from gpuboost.backends.reference.ranking import SMALLEST
 from gpuboost.backends.reference.smoothed_ranking import FARTHEST
 from gpuboost.losses import ranking
-from gpuboost.losses.protocol import DiscountedGain, Loss, is_list_loss
+from gpuboost.losses.protocol import DiscountedGain, Loss, is_list_loss, n_targets
 from gpuboost.losses.xendcg import LEAST_REST
 
 _ONE = """
@@ -32,15 +32,40 @@ static __device__ __forceinline__ void derivatives_of(double y, double f, double
 _MANY = """
 #define MANY_OUTPUTS 1
 struct Row { double *at; long long stride, length; };
-static __device__ __forceinline__ double value_of(double y, const Row f, double a)
+"""
+
+_ONE_TARGET = """
+static __device__ __forceinline__ double value_at_row(const double *y, long long i, const Row f, double a)
 {
-    return value_of_row(y, f.at, f.stride, f.length, a);
+    return value_of_row(y[i], f.at, f.stride, f.length, a);
 }
-static __device__ __forceinline__ void derivatives_of(double y, const Row f, const Row g, const Row h, double a)
+static __device__ __forceinline__ void derivatives_at_row(const double *y, long long i, const Row f, const Row g,
+                                                          const Row h, double a)
 {
-    derivatives_of_row(y, f.at, f.stride, f.length, g.at, g.stride, g.length, h.at, h.stride, h.length, a);
+    derivatives_of_row(y[i], f.at, f.stride, f.length, g.at, g.stride, g.length, h.at, h.stride, h.length, a);
 }
 """
+"""y (n,)"""
+
+_MANY_TARGETS = """
+static __device__ __forceinline__ Row targets_of(const double *y, long long i, const Row f)
+{
+    return {const_cast<double *>(y) + i * f.length, 1, f.length};
+}
+static __device__ __forceinline__ double value_at_row(const double *y, long long i, const Row f, double a)
+{
+    const Row t = targets_of(y, i, f);
+    return value_of_row(t.at, t.stride, t.length, f.at, f.stride, f.length, a);
+}
+static __device__ __forceinline__ void derivatives_at_row(const double *y, long long i, const Row f, const Row g,
+                                                          const Row h, double a)
+{
+    const Row t = targets_of(y, i, f);
+    derivatives_of_row(t.at, t.stride, t.length, f.at, f.stride, f.length, g.at, g.stride, g.length, h.at, h.stride,
+                       h.length, a);
+}
+"""
+"""y (n, k)"""
 
 
 class Formulas(NamedTuple):
@@ -59,7 +84,7 @@ def formulas(loss: Loss) -> Formulas:
     """``value_of`` and ``derivatives_of`` of a loss."""
     if loss.n_outputs == 1:
         return _one(loss.value, loss.derivatives, getattr(loss, "argument", "loss"))
-    return _many(loss.row_value, loss.row_derivatives, getattr(loss, "argument", "loss"))
+    return _many(loss.row_value, loss.row_derivatives, getattr(loss, "argument", "loss"), n_targets(loss) > 1)
 
 
 @cache
@@ -72,12 +97,13 @@ def _one(value: Any, derivatives: Any, argument: str) -> Formulas:
 
 
 @cache
-def _many(row_value: Any, row_derivatives: Any, argument: str) -> Formulas:
+def _many(row_value: Any, row_derivatives: Any, argument: str, many_targets: bool) -> Formulas:
+    y: Kind = "row" if many_targets else "f64"
     functions = (
-        DeviceFunction("value_of_row", row_value, ("f64", "row", "f64"), argument=argument),
-        DeviceFunction("derivatives_of_row", row_derivatives, ("f64", "row", "row", "row", "f64"), "none", argument),
+        DeviceFunction("value_of_row", row_value, (y, "row", "f64"), argument=argument),
+        DeviceFunction("derivatives_of_row", row_derivatives, (y, "row", "row", "row", "f64"), "none", argument),
     )
-    return Formulas(_MANY, functions)
+    return Formulas(_MANY + (_MANY_TARGETS if many_targets else _ONE_TARGET), functions)
 
 
 def list_formulas(loss: DiscountedGain) -> Formulas:
