@@ -193,7 +193,7 @@ class Recipe:
 
     @property
     def regularisation_findings(self) -> tuple[Finding, ...]:
-        """Findings about ``reg_alpha`` and ``max_delta_step``."""
+        """Findings about ``reg_alpha``, ``max_delta_step`` and ``path_smooth``."""
         trees = self.base_learner is None
         return regularisation_findings(self.growth.limits, self.step, self.langevin, trees=trees)
 

@@ -207,6 +207,11 @@ class Gradients:
     h: Array  # (k, m) float32
     multiplicity: Array | None = None  # (m,) int32
 
+    @property
+    def weight(self) -> int:
+        """Sum of the multiplicities of the rows, for gradients in the host's memory."""
+        return int(self.g.shape[1] if self.multiplicity is None else self.multiplicity.sum())
+
 
 @fast_dataclass
 @dataclass(frozen=True, slots=True)
@@ -338,6 +343,7 @@ class Limits:
     reg_alpha: float = 0.0  # G is brought nearer to 0 by so much in leaf values and gains
     max_delta_step: float = 0.0  # leaf values are clipped to so much on either side of 0; 0: they are not
     extra_trees: bool = False  # True: one random cut of each feature competes in a node
+    path_smooth: float = 0.0  # rows of the node above that each node's value is computed with
 
     @property
     def bounded(self) -> bool:
@@ -347,12 +353,16 @@ class Limits:
     @property
     def of_values(self) -> tuple[float, ...]:
         """The limits that leaf values are computed with."""
-        return self.reg_lambda, self.signed, self.reg_alpha, self.max_delta_step
+        return self.reg_lambda, self.signed, self.reg_alpha, self.max_delta_step, self.path_smooth
 
     @property
     def regularised(self) -> bool:
         """True if leaf values are regularised by more than lambda."""
-        return self.reg_alpha > 0.0 or self.max_delta_step > 0.0
+        return self.reg_alpha > 0.0 or self.max_delta_step > 0.0 or self.path_smooth > 0.0
+
+    def smoothing(self, h: float, weight: int) -> float:
+        """The curvature of ``path_smooth`` average rows, of rows whose curvatures add up to h."""
+        return self.path_smooth * h / max(weight, 1)
 
     @property
     def largest_value(self) -> float:
@@ -411,6 +421,7 @@ class Structure:
     leaf_of_row: Array | None  # (n,) int32 node id, if every row took part; None if only a sample did
     sums: tuple[NDArray[np.float64], NDArray[np.float64]] | None  # (v,) G and H per node, under the same condition
     blind: bool = False  # True: made without the data, so cover and count are not yet computed
+    weight: int = 0  # sum of the multiplicities of the rows that ``sums`` are of
 
 
 Grow: TypeAlias = Callable[[Any, TrainingSet, Target, int, Candidates], Structure]

@@ -41,6 +41,11 @@ reg_alpha : float
 max_delta_step : float
     Largest leaf value, before the learning rate, on either side of 0 (XGBoost's and LightGBM's ``max_delta_step``);
     gains are those of the clipped values. Helps where classes are rare and h is small. 0: no limit.
+path_smooth : float
+    Rows s of the node above that the value of a node is computed with (LightGBM's ``path_smooth``): it is
+    n / (n + s) times its own value and s / (n + s) times that of the node above, from the root down, in leaf values and
+    gains. The n rows are the node's share of H times the rows of the tree: with squared error their number. 0: own
+    values.
 min_split_gain : float
     Minimum gain of a split.
 random_strength : float

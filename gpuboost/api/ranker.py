@@ -95,6 +95,7 @@ class GradientBoostingRanker(GradientBoosting):
         reg_lambda: float | None = None,
         reg_alpha: float = 0.0,
         max_delta_step: float = 0.0,
+        path_smooth: float = 0.0,
         min_split_gain: float = 0.0,
         random_strength: float = 0.0,
         extra_trees: bool = False,
@@ -136,6 +137,7 @@ class GradientBoostingRanker(GradientBoosting):
         self.reg_lambda = reg_lambda
         self.reg_alpha = reg_alpha
         self.max_delta_step = max_delta_step
+        self.path_smooth = path_smooth
         self.min_split_gain = min_split_gain
         self.random_strength = random_strength
         self.extra_trees = extra_trees

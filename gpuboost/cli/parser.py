@@ -85,6 +85,7 @@ def _add_parameters(group: Any) -> None:
     add("--reg-lambda", float, "L2 penalty on leaf values")
     add("--reg-alpha", float, "L1 penalty on leaf values")
     add("--max-delta-step", float, "largest leaf value on either side of 0; 0: no limit")
+    add("--path-smooth", float, "rows of the node above that a node's value is computed with")
     add("--min-split-gain", float, "least gain of a split")
     add("--random-strength", float, "noise on gains when a split's feature is chosen")
     group.add_argument(

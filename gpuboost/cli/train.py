@@ -35,6 +35,7 @@ PARAMETERS = (
     "reg_lambda",
     "reg_alpha",
     "max_delta_step",
+    "path_smooth",
     "min_split_gain",
     "random_strength",
     "extra_trees",

@@ -1,4 +1,4 @@
-"""Requirements of ``reg_alpha`` and ``max_delta_step`` on the other pieces of a recipe."""
+"""Requirements of ``reg_alpha``, ``max_delta_step`` and ``path_smooth`` on the other pieces of a recipe."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gpuboost.types import Limits
 
 
 def regularisation_findings(limits: Limits, step: Step, langevin: Dynamics, *, trees: bool) -> tuple[Finding, ...]:
-    """Findings; () without the two. trees: True if the base learner is trees."""
+    """Findings; () without the three. trees: True if the base learner is trees."""
     if not limits.regularised or not trees:
         return ()
     return tuple(_refused(limits, step)) + tuple(_of_langevin(limits, langevin))
@@ -29,9 +29,11 @@ def _refused(limits: Limits, step: Step) -> Iterator[Finding]:
 
 def _of_langevin(limits: Limits, langevin: Dynamics) -> Iterator[Finding]:
     if isinstance(langevin, Langevin):
-        why = "the theorem of Langevin boosting is for leaves that average the gradient, and these are nearer to 0. "
-        yield Finding("unproven", f"{_name(limits)}: {why}Use reg_alpha=0 and max_delta_step=0.")
+        near = "to the leaves beside them" if _name(limits) == "path_smooth" else "to 0"
+        why = f"the theorem of Langevin boosting is for leaves that average the gradient, and these are nearer {near}. "
+        yield Finding("unproven", f"{_name(limits)}: {why}Use reg_alpha=0, max_delta_step=0 and path_smooth=0.")
 
 
 def _name(limits: Limits) -> str:
-    return "reg_alpha" if limits.reg_alpha > 0.0 else "max_delta_step"
+    given = {"reg_alpha": limits.reg_alpha, "max_delta_step": limits.max_delta_step}
+    return next((name for name, value in given.items() if value > 0.0), "path_smooth")

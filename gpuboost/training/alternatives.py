@@ -32,6 +32,7 @@ PLAIN: Parameters = {
     "callbacks": (),
     "reg_alpha": 0.0,
     "max_delta_step": 0.0,
+    "path_smooth": 0.0,
     "min_split_gain": 0.0,
     "min_samples_leaf": 1,
     "random_strength": 0.0,

@@ -59,6 +59,7 @@ LATER: dict[str, Any] = {
     "interaction_cst": None,
     "reg_alpha": 0.0,
     "max_delta_step": 0.0,
+    "path_smooth": 0.0,
     "extra_trees": False,
 }
 """Parameters that earlier versions did not have, and the defaults at which files leave them out"""

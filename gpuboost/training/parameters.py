@@ -133,6 +133,7 @@ def limits(params: Mapping[str, Any], loss: Loss, n_rows: int, by_column: ByColu
         extra_trees=flag("extra_trees", params.get("extra_trees", False)),
         reg_alpha=real("reg_alpha", params.get("reg_alpha", 0.0)),
         max_delta_step=real("max_delta_step", params.get("max_delta_step", 0.0)),
+        path_smooth=real("path_smooth", params.get("path_smooth", 0.0)),
         categories=categorical_splits(params.get("categorical_splits")).limits(n_rows),
         **by_column._asdict(),
     )

@@ -72,7 +72,7 @@ class Criterion(NamedTuple):
     """Rule that a split is chosen by."""
 
     units: Any  # (2,) float64: value of one unit of g and of h
-    rule: Any  # (12,) float64: see ``cuts.general_cut``, ``categories`` and ``gain``
+    rule: Any  # (13,) float64: see ``cuts.general_cut``, ``categories`` and ``gain``
     root: Any  # (t, 8) uint32: bits of the cuts that the root may be split by, (0, 8) for all
 
 

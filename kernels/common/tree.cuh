@@ -75,6 +75,7 @@ struct Rule {
     f64 reg_lambda, min_child_weight, min_split_gain;
     CategoryLimits categories;
     f64 reg_alpha, max_delta_step; // the second infinite where values are not clipped
+    f64 path_smooth;
     i32 max_leaves, max_depth, min_samples_leaf, symmetric;
     i32 one_value;          // of a stump: types.Limits.signed
     i32 draws;              // how features are drawn: see Draws

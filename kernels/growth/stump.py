@@ -60,11 +60,11 @@ def as_root(rows, totals, units, limits, signed):
     node, new_pairs = np.zeros((1, COLUMNS), np.int64), np.zeros((1, 3), np.int64)
     node[0, END], node[0, SUM_G], node[0, SUM_H] = rows, totals[0], totals[1]
     new_pairs[0, 1] = -1
-    value, rule = np.empty(2), np.empty(12)
+    value, rule = np.empty(2), np.empty(13)
     value[0], value[1] = units[0], units[1]
     rule[0], rule[1], rule[2], rule[3] = limits[0], limits[1], limits[2], 1.0
     rule[4], rule[5] = totals[2] / max(totals[1], 1), 1.0 if signed else 0.0
-    rule[6:10], rule[10], rule[11] = limits[3:], 0.0, np.inf
+    rule[6:10], rule[10], rule[11], rule[12] = limits[3:], 0.0, np.inf, 0.0
     return node, new_pairs, value, rule
 
 

@@ -90,6 +90,9 @@ static __device__ __forceinline__ Terms terms_of(const Node &node, const State *
     terms.within = {-rule->max_delta_step, rule->max_delta_step};
     terms.direction = 0;
 #endif
+#if SMOOTHED
+    terms.smoothing = smoothing_of(state, rule);
+#endif
 #if SOFT_THRESHOLD
     terms.alpha = rule->reg_alpha;
 #endif

@@ -1,10 +1,15 @@
 // The end of a tree: the leaf of each row, the leaf values, and the tree's record for the host. In front: common.cuh,
 // tree.cuh, record.cuh, walk.cuh.
 //
-// Compiled with NOISY 1 where leaf values have noise; then philox.cuh and normal.cuh are in front, too.
+// Compiled with NOISY 1 where leaf values have noise; then philox.cuh and normal.cuh are in front, too. Compiled with
+// SMOOTHED 1 where smooth_values (smooth_values.cu) has written the leaf values already.
 
 #ifndef NOISY
 #define NOISY 0
+#endif
+
+#ifndef SMOOTHED
+#define SMOOTHED 0
 #endif
 
 // A finished tree as the kernels that walk through it read it.
@@ -113,7 +118,7 @@ leaf_values(const State *state, const State *all, Node *nodes, const u64 *sums, 
                 g -= (f64)(other ? (i64)sums[2 * (3 - v)] : nodes[3 - v].sum_g) * unit_g;
                 under = h + (f64)(other ? (i64)sums[2 * (3 - v) + 1] : nodes[3 - v].sum_h) * unit_h + reg_lambda;
             }
-            f64 value = leaf_value_of(nodes[v].feature, g, under, reg_alpha, max_delta_step);
+            f64 value = SMOOTHED ? values[v] : leaf_value_of(nodes[v].feature, g, under, reg_alpha, max_delta_step);
 #if NOISY
             if (deviation != 0.0 && nodes[v].feature < 0 && h > 0.0 && below > 0.0) {
                 const Stream stream = {seed_low, seed_high, *iteration, name};

@@ -1,7 +1,7 @@
 """Newton leaf values from the sums of each leaf. Definition: ``numerics.leaf_values.newton_values``."""
 
 from gpuboost.kernels.common.jit import kernel
-from gpuboost.kernels.splits.gain import soft_threshold, value_within
+from gpuboost.kernels.splits.gain import smoothed_within, soft_threshold, value_within
 
 
 @kernel
@@ -16,3 +16,23 @@ def newton(feature, sum_g, sum_h, ridge, alpha, most, value):
         value[v] = 0.0
         if feature[v] < 0 and below > 0.0:
             value[v] = value_within(soft_threshold(sum_g[v], alpha), sum_h[v], ridge, -most, most) + 0.0
+
+
+@kernel
+def along_paths(feature, left, right, sum_g, sum_h, ridge, alpha, most, smoothing, value):
+    """The same with path smoothing: each node's value is drawn to that of the node above. Sums are of all nodes.
+
+    left, right (v,) int32; smoothing: S of ``numerics.monotone``, 0 for none.
+    """
+    value[0] = value_within(soft_threshold(sum_g[0], alpha), sum_h[0], ridge, -most, most)
+    for v in range(feature.shape[0]):  # children come after their parent
+        for child in (left[v], right[v]):
+            if feature[v] < 0:
+                continue
+            g, h = soft_threshold(sum_g[child], alpha), sum_h[child]
+            if smoothing > 0.0:
+                value[child] = smoothed_within(g, h, ridge, -most, most, smoothing, value[v])
+            else:
+                value[child] = value_within(g, h, ridge, -most, most)
+    for v in range(feature.shape[0]):
+        value[v] = value[v] + 0.0 if feature[v] < 0 else 0.0

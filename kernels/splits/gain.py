@@ -3,7 +3,11 @@
 from gpuboost.kernels.common.jit import kernel
 
 NOISE = 2.0**-40  # a gain below this share of the parent's score is rounding, not gain
-ALPHA, MOST = 10, 11  # places of reg_alpha and max_delta_step (inf without it) in the rule of a search
+ALPHA, MOST, SMOOTHING = (
+    10,
+    11,
+    12,
+)  # places of reg_alpha, max_delta_step (inf without it) and S in the rule of a search
 
 
 @kernel
@@ -26,11 +30,23 @@ def value_within(g, h, ridge, low, high):
 
 
 @kernel
+def score_of(value, g, below):
+    """Twice the loss reduction of a leaf with this value. below: H + lambda."""
+    return -(value * (g + g + below * value))
+
+
+@kernel
+def smoothed_within(g, h, ridge, low, high, smoothing, above):
+    """``value_within`` drawn to the value of the node above; smoothing: S of ``numerics.monotone``, above 0."""
+    value = (h * value_within(g, h, ridge, low, high) + smoothing * above) / (h + smoothing)
+    return low if value < low else high if value > high else value
+
+
+@kernel
 def score_within(g, h, ridge, low, high):
     """Twice the loss reduction of a leaf with that clipped value."""
     below = h + ridge
     free = -g / below
     if low <= free <= high:
         return score(g, h, ridge)
-    value = low if free < low else high
-    return -(value * (g + g + below * value))
+    return score_of(low if free < low else high, g, below)

@@ -86,15 +86,35 @@ static __device__ __forceinline__ Terms terms_of_level(const Level &level, const
     return terms;
 }
 
+// What tells the values of nodes for path smoothing: bounds of the levels above.
+struct Values {
+    const Bounds *bounds;
+    const i32 *directions;
+    const State *state;
+    const Rule *rule;
+};
+
+// The terms of one node of the level.
+static __device__ __forceinline__ Terms terms_at(Terms terms, const Node *nodes, i32 v, const Values &values)
+{
+    terms.total = {nodes[v].sum_g, nodes[v].sum_h, nodes[v].count};
+#if SMOOTHED
+    terms.within = bounds_of(nodes, v, values.bounds, values.directions, values.state, values.rule);
+#endif
+    return terms;
+}
+
 // The sum of the nodes' scores, in their order. By one warp.
-static __device__ f64 score_level(const Node *nodes, i32 begin, i32 end, const Terms &terms)
+static __device__ f64 score_level(const Node *nodes, i32 begin, i32 end, const Terms &terms, const Values &values)
 {
     f64 sum = 0.0;
     for (i32 first = begin; first < end; first += 32) {
         const i32 v = first + (threadIdx.x & 31);
         f64 own = 0.0;
-        if (v < end && nodes[v].state == NEW)
-            own = score({nodes[v].sum_g, nodes[v].sum_h, 0}, terms);
+        if (v < end && nodes[v].state == NEW) {
+            const Terms here = terms_at(terms, nodes, v, values);
+            own = score(here.total, here);
+        }
         for (i32 i = 0; i < 32 && first + i < end; ++i)
             sum += __shfl_sync(FULL_WARP, own, i);
     }

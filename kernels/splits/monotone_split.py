@@ -1,7 +1,8 @@
 """Split search where leaf values have bounds. Definition: ``reference.splits.best_split`` with ``NodeBounds``.
 
-Monotonic constraints set bounds, and so does ``max_delta_step``; ``reg_alpha`` is here too. A kernel of its own, so
-that other trees neither pass bounds nor compile code that reads them.
+Monotonic constraints set bounds, and so does ``max_delta_step``; ``reg_alpha`` and path smoothing are here too. A
+kernel of its own, so that other trees neither pass bounds nor compile code that reads them. ``bounds`` (v, 3): lowest
+and highest leaf value below a node, and the node's own value, to which those below it are drawn.
 """
 
 import numpy as np
@@ -32,53 +33,86 @@ from gpuboost.kernels.splits.categories import (
 )
 from gpuboost.kernels.splits.cuts import no_bit
 from gpuboost.kernels.splits.extra_trees import allow_only, place_of, random_cut
-from gpuboost.kernels.splits.gain import ALPHA, NOISE, score, score_within, soft_threshold, value_within
+from gpuboost.kernels.splits.gain import (
+    ALPHA,
+    NOISE,
+    SMOOTHING,
+    score,
+    score_of,
+    score_within,
+    smoothed_within,
+    soft_threshold,
+    value_within,
+)
 
 
 @kernel
-def both_within(lg, lh, rg, rh, ridge, low, high, direction):
+def _value(g, h, ridge, low, high, smoothing, above):
+    """Value of a side of a node; see ``value_within`` and ``smoothed_within``."""
+    if smoothing > 0.0:
+        return smoothed_within(g, h, ridge, low, high, smoothing, above)
+    return value_within(g, h, ridge, low, high)
+
+
+@kernel
+def side_score(g, h, ridge, low, high, smoothing, above):
+    """Twice the loss reduction of a side with its value; of the node itself, that of a side with all of its rows."""
+    if smoothing > 0.0:
+        return score_of(smoothed_within(g, h, ridge, low, high, smoothing, above), g, h + ridge)
+    return score_within(g, h, ridge, low, high)
+
+
+@kernel
+def both_within(lg, lh, rg, rh, ridge, low, high, smoothing, above, direction):
     """Twice the loss reduction of two leaves with these G and H; -inf if they violate the constraint."""
     if direction != 0:
-        apart = value_within(lg, lh, ridge, low, high) - value_within(rg, rh, ridge, low, high)
-        if direction * apart > 0.0:
+        left = _value(lg, lh, ridge, low, high, smoothing, above)
+        if direction * (left - _value(rg, rh, ridge, low, high, smoothing, above)) > 0.0:
             return -np.inf
-    return score_within(lg, lh, ridge, low, high) + score_within(rg, rh, ridge, low, high)
+    left = side_score(lg, lh, ridge, low, high, smoothing, above)
+    return left + side_score(rg, rh, ridge, low, high, smoothing, above)
 
 
 @kernel
-def inherit(new_pairs, node, directions, units, ridge, alpha, bounds):
-    """Bounds (v, 2) of both nodes of every new pair, from those of their parents. directions (d,): of all features.
+def inherit(new_pairs, node, directions, units, ridge, alpha, smoothing, bounds):
+    """Bounds of both nodes of every new pair, from those of their parents. directions (d,): of all features.
 
-    A root has none before it: see ``split.search`` for the pairs.
+    A root's are there before, but for its value: see ``split.search`` for the pairs.
     """
     for i in range(new_pairs.shape[0]):
         v = new_pairs[i, 2]
         if new_pairs[i, 1] < 0:
+            g, h = soft_threshold(node[0, SUM_G] * units[0], alpha), node[0, SUM_H] * units[1]
+            bounds[0, 2] = value_within(g, h, ridge, bounds[0, 0], bounds[0, 1])
             continue
         low, high, left, right = bounds[v, 0], bounds[v, 1], node[v, LEFT], node[v, RIGHT]
         for child in (left, right):
             bounds[child, 0], bounds[child, 1] = low, high
         direction = directions[node[v, FEATURE]]
-        if direction == 0:
+        if direction == 0 and not smoothing > 0.0:
             continue
         lg, lh = node[v, LEFT_G], node[v, LEFT_H]
         rg, rh = node[v, SUM_G] - lg, node[v, SUM_H] - lh
-        a = value_within(soft_threshold(lg * units[0], alpha), lh * units[1], ridge, low, high)
-        b = value_within(soft_threshold(rg * units[0], alpha), rh * units[1], ridge, low, high)
-        below, above = (left, right) if direction > 0 else (right, left)
-        bounds[below, 1] = bounds[above, 0] = (a + b) / 2.0
+        of_node = ridge, low, high, smoothing, bounds[v, 2]
+        a = _value(soft_threshold(lg * units[0], alpha), lh * units[1], *of_node)
+        b = _value(soft_threshold(rg * units[0], alpha), rh * units[1], *of_node)
+        bounds[left, 2], bounds[right, 2] = a, b
+        if direction != 0:
+            below, above = (left, right) if direction > 0 else (right, left)
+            bounds[below, 1] = bounds[above, 0] = (a + b) / 2.0
 
 
 @kernel
-def _numeric(g, h, n, n_bins, total_g, total_h, total_n, units, rule, low, high, direction, restricted, bits, out):
-    """See ``cuts.general_cut``; low, high: the node's bounds, direction: the feature's."""
+def _numeric(g, h, n, n_bins, totals, units, rule, bounds, direction, restricted, bits, out):
+    """See ``cuts.general_cut``; bounds (3,): the node's, direction: the feature's."""
+    total_g, total_h, total_n = totals
     unit_g, unit_h, ridge, least_h, least_n = units[0], units[1], rule[0], rule[1], np.int64(rule[3])
     missing_g, missing_h = g[n_bins], h[n_bins]
     missing_n = n[n_bins] if n.shape[0] > 0 else np.int64(0)
     some_missing = seen(g, h, n, n_bins)
     cuts = n_bins if some_missing else n_bins - 1
-    alpha = rule[ALPHA]
-    parent = score_within(soft_threshold(total_g * unit_g, alpha), total_h * unit_h, ridge, low, high)
+    alpha, of_node = rule[ALPHA], (ridge, bounds[0], bounds[1], rule[SMOOTHING], bounds[2])
+    parent = side_score(soft_threshold(total_g * unit_g, alpha), total_h * unit_h, *of_node)
     floor = max(rule[2], NOISE * max(abs(parent), score(total_g * unit_g, total_h * unit_h, ridge)))
     best, ln = floor, np.int64(0)
     for b in range(cuts):
@@ -95,7 +129,7 @@ def _numeric(g, h, n, n_bins, total_g, total_h, total_n, units, rule, low, high,
             if n.shape[0] > 0 and (own_n < least_n or total_n - own_n < least_n):
                 continue
             left, right = soft_threshold(lg * unit_g, alpha), soft_threshold(rg * unit_g, alpha)
-            sides = both_within(left, lh * unit_h, right, rh * unit_h, ridge, low, high, direction)
+            sides = both_within(left, lh * unit_h, right, rh * unit_h, *of_node, direction)
             if sides - parent > best:
                 best = sides - parent
                 out[0], out[1], out[2], out[3] = b, side, lg, lh
@@ -107,15 +141,15 @@ def _numeric(g, h, n, n_bins, total_g, total_h, total_n, units, rule, low, high,
 
 
 @kernel
-def _categorical(g, h, n, n_bins, totals, units, rule, low, high, word, out, left_set):
+def _categorical(g, h, n, n_bins, totals, units, rule, bounds, word, out, left_set):
     """See ``categories.best_set``. A categorical feature has no direction, but a node may have bounds."""
     unit_g, unit_h = units[0], units[1]
     total_g, total_h, _ = totals
     used = np.empty(n_bins + 1, np.int64)
     m, single = rank_categories(g, h, n, n_bins, units, rule, used)
     ridge = rule[0] if single else rule[0] + rule[SET_LAMBDA]
-    alpha = rule[ALPHA]
-    parent = score_within(soft_threshold(total_g * unit_g, alpha), total_h * unit_h, ridge, low, high)
+    alpha, of_node = rule[ALPHA], (ridge, bounds[0], bounds[1], rule[SMOOTHING], bounds[2])
+    parent = side_score(soft_threshold(total_g * unit_g, alpha), total_h * unit_h, *of_node)
     floor = max(rule[2], NOISE * max(abs(parent), score(total_g * unit_g, total_h * unit_h, ridge)))
     order = used[:m]
     only = place_of(word, m if single else min(m, MOST_CATEGORIES))
@@ -130,7 +164,7 @@ def _categorical(g, h, n, n_bins, totals, units, rule, low, high, word, out, lef
             lg, lh = left[0], left[1]
             rg, rh = total_g - lg, total_h - lh
             own, other = soft_threshold(lg * unit_g, alpha), soft_threshold(rg * unit_g, alpha)
-            sides = both_within(own, lh * unit_h, other, rh * unit_h, ridge, low, high, 0)
+            sides = both_within(own, lh * unit_h, other, rh * unit_h, *of_node, 0)
             if sides - parent > best:
                 best, best_sweep, best_size = sides - parent, sweep, i + 1
                 out[2], out[3] = lg, lh
@@ -145,7 +179,7 @@ def search(
     bounds, directions, layout, kinds, new_pairs, shared, node, histograms, criterion, first, last, general, by_node,
     words, results,
 ):  # fmt: skip
-    """``split.search``, with bounds (v, 2) of all nodes and directions (t,) of the features that compete."""
+    """``split.search``, with bounds (v, 3) of all nodes and directions (t,) of the features that compete."""
     layout, histograms = HistogramLayout(*layout), HistogramArrays(*histograms)
     criterion, results = Criterion(*criterion), Splits(*results)
     of, counts, starts, root = histograms.of, histograms.counts, layout.starts, criterion.root
@@ -164,7 +198,7 @@ def search(
                     slot, rows = node[v, SLOT], node[v, END] - node[v, BEGIN]
                     sums = NodeSums(rows, rows <= histograms.packed_rows, node[v, SUM_G], node[v, SUM_H])
                     _search_node(
-                        (bounds[v, 0], bounds[v, 1]), directions, of[slot],
+                        (bounds[v, 0], bounds[v, 1], bounds[v, 2]), directions, of[slot],
                         counts[slot] if counts.shape[1] > 0 else counts[0], sums, layout, kinds, criterion, begin, end,
                         scratch, root if v == 0 else root[:0],
                         by_node[line if by_node.shape[0] > 0 else 0 : line + 1],
@@ -182,7 +216,6 @@ def _search_node(
 
     words (1, t), (0, t) for all cuts.
     """
-    low, high = bounds
     g, h, n = scratch
     starts, n_bins, units, rule = layout.starts, layout.n_bins, criterion.units, criterion.rule
     rows, is_packed, total_g, total_h = sums.rows, sums.is_packed, sums.g, sums.h
@@ -190,7 +223,7 @@ def _search_node(
     restricted, every = bits.shape[0] > 0, np.empty(8, np.uint32)
     for j in range(first, last):
         gains[j] = 0.0
-        if low >= high:  # all leaves below have one value
+        if bounds[0] >= bounds[1]:  # all leaves below have one value
             continue
         if (restricted and no_bit(bits[j])) or (may.shape[0] > 0 and not may[0, j]):
             continue
@@ -203,7 +236,7 @@ def _search_node(
         if kinds is not None and is_categorical:
             read(cells, is_packed, begin, size, g, h)
             gains[j] = _categorical(
-                g, h, n, n_bins[j], (total_g, total_h, rows), units, rule, low, high,
+                g, h, n, n_bins[j], (total_g, total_h, rows), units, rule, bounds,
                 words[0, j] if words.shape[0] > 0 else np.int64(-1), splits[j], left_sets[j],
             )  # fmt: skip
         else:
@@ -211,6 +244,6 @@ def _search_node(
             if words.shape[0] > 0:
                 allow_only(random_cut(words[0, j], g, h, n, n_bins[j]), every)
             gains[j] = _numeric(
-                g, h, n, n_bins[j], total_g, total_h, rows, units, rule, low, high, directions[j],
+                g, h, n, n_bins[j], (total_g, total_h, rows), units, rule, bounds, directions[j],
                 restricted or words.shape[0] > 0, bits[j] if restricted else every, splits[j],
             )  # fmt: skip

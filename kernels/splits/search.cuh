@@ -9,7 +9,7 @@
 #define ONE_VALUE 0
 #endif
 
-// Compiled with SOFT_THRESHOLD 1, and BOUNDED 1, where there is reg_alpha.
+// Compiled with SOFT_THRESHOLD 1, and BOUNDED 1, where there is reg_alpha; SMOOTHED: see bounds.cuh.
 
 #ifndef SOFT_THRESHOLD
 #define SOFT_THRESHOLD 0
@@ -48,6 +48,9 @@ struct Terms {
 #endif
 #if SOFT_THRESHOLD
     f64 alpha;
+#endif
+#if SMOOTHED
+    f64 smoothing; // see smoothing_of
 #endif
 #if EXTRA_TREES
     u32 word; // draws the feature's cut
@@ -101,15 +104,34 @@ static __device__ __forceinline__ f64 g_of(Sums a, const Terms &terms)
 #endif
 }
 
+// The value of a side of the node, and twice its loss reduction. That of the node is that of a side with all its rows.
+#if SMOOTHED
+
+static __device__ __forceinline__ f64 value_of(Sums a, const Terms &terms)
+{
+    return side_value(g_of(a, terms), (f64)a.h * terms.unit_h, terms.ridge, terms.within, terms.smoothing);
+}
+
 static __device__ __forceinline__ f64 score(Sums a, const Terms &terms)
 {
+    if (terms.smoothing > 0.0)
+        return score_of(value_of(a, terms), g_of(a, terms), (f64)a.h * terms.unit_h + terms.ridge);
     return score_within(g_of(a, terms), (f64)a.h * terms.unit_h, terms.ridge, terms.within);
 }
+
+#else
 
 static __device__ __forceinline__ f64 value_of(Sums a, const Terms &terms)
 {
     return value_within(g_of(a, terms), (f64)a.h * terms.unit_h, terms.ridge, terms.within);
 }
+
+static __device__ __forceinline__ f64 score(Sums a, const Terms &terms)
+{
+    return score_within(g_of(a, terms), (f64)a.h * terms.unit_h, terms.ridge, terms.within);
+}
+
+#endif
 
 // As below; nothing is gained where values go against the feature's direction.
 static __device__ __forceinline__ f64 gain_of(Sums left, const Terms &terms, f64 parent)

@@ -36,7 +36,8 @@ from gpuboost.kernels.splits.categories import (
 )
 from gpuboost.kernels.splits.cuts import cut_gains, first_largest
 from gpuboost.kernels.splits.extra_trees import cut_between, place_of
-from gpuboost.kernels.splits.gain import ALPHA, MOST, NOISE, score, score_within, soft_threshold
+from gpuboost.kernels.splits.gain import ALPHA, MOST, NOISE, SMOOTHING, score, soft_threshold
+from gpuboost.kernels.splits.monotone_split import side_score
 
 
 @kernel
@@ -114,10 +115,13 @@ def _only_cut(word, level, node, histograms, counts, packed_rows, begin, n_bins,
 
 
 @kernel
-def _numeric(level, node, histograms, counts, packed_rows, begin, n_bins, units, rule, scratch, sums, gains, word, out):
+def _numeric(
+    level, node, histograms, counts, packed_rows, begin, n_bins, units, rule, scratch, sums, gains, word, values, out
+):
     """The best shared cut of one feature. out (3,) int64: bin, missing_left, 0. Returns its gain, 0.0 if there is none.
 
     room, sums: three (257,) int64 each, for g, h and rows. gains (3, 257) float64. word: see ``extra_trees.place_of``.
+    values: see ``search``.
     """
     g, h, n = scratch
     level_g, level_h, level_n = sums
@@ -137,19 +141,17 @@ def _numeric(level, node, histograms, counts, packed_rows, begin, n_bins, units,
     parents = 0.0
     for v in level:
         _read_running(v, node, histograms, counts, packed_rows, begin, n_bins, g, h, n)
-        total_g, total_n = node[v, SUM_G], node[v, END] - node[v, BEGIN]
-        parent = _score(total_g * units[0], node[v, SUM_H] * units[1], rule[0], rule)
+        totals = node[v, SUM_G], node[v, SUM_H], node[v, END] - node[v, BEGIN]
+        above = values[v] if values.shape[0] > 0 else 0.0
+        parent = _score(totals[0] * units[0], totals[1] * units[1], rule[0], rule, above)
         parents += parent
-        _cut_gains(g, h, n, cuts, 0, 0, 0, total_g, node[v, SUM_H], total_n, units, rule, parent, 0.0, node_gains)
+        _cut_gains(g, h, n, cuts, (0, 0, 0), totals, units, rule, parent, above, node_gains)
         for b in range(cuts):
             right[b] += node_gains[b]
         if some_missing and cuts > 1:
             if seen(g, h, n, n_bins):
-                missing_n = n[n_bins] if n.shape[0] > 0 else 0
-                _cut_gains(
-                    g, h, n, cuts - 1, g[n_bins], h[n_bins], missing_n, total_g, node[v, SUM_H], total_n, units, rule,
-                    parent, 0.0, node_gains,
-                )  # fmt: skip
+                missing = g[n_bins], h[n_bins], n[n_bins] if n.shape[0] > 0 else 0
+                _cut_gains(g, h, n, cuts - 1, missing, totals, units, rule, parent, above, node_gains)
             for b in range(cuts - 1):
                 left[b] += node_gains[b]
     for b in range(cuts if word >= 0 else 0):
@@ -201,43 +203,48 @@ def _mark_candidates(g, h, n, total_g, total_h, total_n, order, single, units, r
 
 
 @kernel
-def _gain(lg, lh, ln, total_g, total_h, total_n, units, rule, ridge, parent, counted):
+def _gain(lg, lh, ln, totals, units, rule, ridge, parent, above, counted):
     """Gain of a split at one node; 0 if a side is not allowed."""
+    total_g, total_h, total_n = totals
     rg, rh = total_g - lg, total_h - lh
     low, high = lh * units[1], rh * units[1]
     if lh <= 0 or rh <= 0 or low < rule[1] or high < rule[1]:
         return 0.0
     if counted and (ln < rule[3] or total_n - ln < rule[3]):
         return 0.0
-    return (_score(lg * units[0], low, ridge, rule) + _score(rg * units[0], high, ridge, rule)) - parent
+    left = _score(lg * units[0], low, ridge, rule, above)
+    return (left + _score(rg * units[0], high, ridge, rule, above)) - parent
 
 
 @kernel
-def _score(g, h, ridge, rule):
-    """Twice the loss reduction of a leaf with these sums."""
-    if rule[ALPHA] > 0.0 or rule[MOST] < np.inf:
-        return score_within(soft_threshold(g, rule[ALPHA]), h, ridge, -rule[MOST], rule[MOST])
-    return score(g, h, ridge)
+def _regularised(rule):
+    """True if leaf values are regularised by more than lambda."""
+    return rule[ALPHA] > 0.0 or rule[MOST] < np.inf or rule[SMOOTHING] > 0.0
 
 
 @kernel
-def _cut_gains(g, h, n, cuts, shift_g, shift_h, shift_n, total_g, total_h, total_n, units, rule, parent, refused,
-               gains):  # fmt: skip
-    """``cuts.cut_gains``, also where leaf values are regularised by more than lambda."""
-    if not (rule[ALPHA] > 0.0 or rule[MOST] < np.inf):
-        cut_gains(
-            g, h, n, cuts, shift_g, shift_h, shift_n, total_g, total_h, total_n, units, rule, parent, refused, gains
-        )
+def _score(g, h, ridge, rule, above):
+    """Twice the loss reduction of a leaf with these sums, below a node of value ``above``."""
+    if not _regularised(rule):
+        return score(g, h, ridge)
+    return side_score(soft_threshold(g, rule[ALPHA]), h, ridge, -rule[MOST], rule[MOST], rule[SMOOTHING], above)
+
+
+@kernel
+def _cut_gains(g, h, n, cuts, shift, totals, units, rule, parent, above, gains):
+    """``cuts.cut_gains``, also where leaf values are regularised by more than lambda; 0 where a side is not allowed."""
+    if not _regularised(rule):
+        cut_gains(g, h, n, cuts, *shift, *totals, units, rule, parent, 0.0, gains)
         return
     for b in range(cuts):
-        ln = n[b] + shift_n if n.shape[0] > 0 else 0
-        left = g[b] + shift_g, h[b] + shift_h, ln
-        gains[b] = _gain(*left, total_g, total_h, total_n, units, rule, rule[0], parent, n.shape[0] > 0)
+        ln = n[b] + shift[2] if n.shape[0] > 0 else 0
+        left = g[b] + shift[0], h[b] + shift[1], ln
+        gains[b] = _gain(*left, totals, units, rule, rule[0], parent, above, n.shape[0] > 0)
 
 
 @kernel
 def _categorical(
-    level, node, histograms, counts, packed_rows, begin, n_bins, units, rule, scratch, sums, word, out, left_set
+    level, node, histograms, counts, packed_rows, begin, n_bins, units, rule, scratch, sums, word, values, out, left_set
 ):
     """The best shared set of categories of one feature: the candidates of ``split`` for the level's summed histogram.
 
@@ -258,8 +265,9 @@ def _categorical(
     ridge, parents = rule[0] if single else rule[0] + rule[SET_LAMBDA], 0.0
     for v in level:
         _read_node(v, node, histograms, counts, packed_rows, begin, n_bins + 1, g, h, n)
-        own_g, own_h, own_n = node[v, SUM_G], node[v, SUM_H], node[v, END] - node[v, BEGIN]
-        parent = _score(own_g * units[0], own_h * units[1], ridge, rule)
+        totals = node[v, SUM_G], node[v, SUM_H], node[v, END] - node[v, BEGIN]
+        above = values[v] if values.shape[0] > 0 else 0.0
+        parent = _score(totals[0] * units[0], totals[1] * units[1], ridge, rule, above)
         parents += parent
         for sweep in range(sweeps):
             lg, lh, ln = np.int64(0), np.int64(0), np.int64(0)
@@ -275,7 +283,7 @@ def _categorical(
                     lh += h[cell]
                     ln += n[cell] if counted else 0
                 if valid[sweep, i]:
-                    gains[sweep, i] += _gain(lg, lh, ln, own_g, own_h, own_n, units, rule, ridge, parent, counted)
+                    gains[sweep, i] += _gain(lg, lh, ln, totals, units, rule, ridge, parent, above, counted)
     floor, only = max(rule[2], NOISE * parents), place_of(word, size)
     best, best_sweep, best_size = floor, 0, 0
     for sweep in range(sweeps):
@@ -300,14 +308,14 @@ def _categorical(
 @kernel
 def search(
     layout, kinds, new_pairs, shared, level, node, histograms, criterion, first, last, may, words, gains, splits,
-    left_sets,
+    left_sets, values,
 ):  # fmt: skip
     """Features [first, last): complete the histograms of every new pair, then look for the best shared splits.
 
     level (c,) int64: see ``level_of``. may (t,) bool: the features that compete, (0,) for all. words (t,) int64: see
     ``extra_trees.draw_words``, (0,) if all cuts compete. gains (t,) float64,
-    splits (t, 3) int64, left_sets (t, 8) uint32: what ``_numeric`` and ``_categorical`` say of each feature. The
-    rest as for ``split.search``.
+    splits (t, 3) int64, left_sets (t, 8) uint32: what ``_numeric`` and ``_categorical`` say of each feature.
+    values (v,) float64: of the nodes, for path smoothing; (0,) without. The rest as for ``split.search``.
     """
     layout, histograms, criterion = HistogramLayout(*layout), HistogramArrays(*histograms), Criterion(*criterion)
     for i in range(new_pairs.shape[0]):
@@ -328,21 +336,21 @@ def search(
         if kinds is not None and is_categorical:
             gains[j] = _categorical(
                 level, node, of, counts, packed_rows, begin, n_bins[j], units, rule, scratch, sums, word,
-                splits[j], left_sets[j],
+                values, splits[j], left_sets[j],
             )  # fmt: skip
         else:
             gains[j] = _numeric(
                 level, node, of, counts, packed_rows, begin, n_bins[j], units, rule, scratch, sums, cut_room,
-                word, splits[j],
+                word, values, splits[j],
             )  # fmt: skip
 
 
 @kernel
 def share(level, node, gain, left_set, histograms, counts, packed_rows, begin, n_bins, feature, split, units, rule,
-          shared_set):  # fmt: skip
+          shared_set, values):  # fmt: skip
     """Give every node of the level the split that was found, with its own part of the gain and its own left sums.
 
-    begin: first cell of the feature. shared_set (8,) uint32, or (0,) if the feature is numeric.
+    begin: first cell of the feature. shared_set (8,) uint32, or (0,) if the feature is numeric. values: see ``search``.
     """
     is_categorical, counted = shared_set.shape[0] > 0, counts.shape[1] > 0
     ridge = rule[0] + rule[SET_LAMBDA] if split[2] == 1 else rule[0]
@@ -360,8 +368,9 @@ def share(level, node, gain, left_set, histograms, counts, packed_rows, begin, n
                 lh += h[b]
                 ln += n[b] if counted else 0
         total_g, total_h, total_n = node[v, SUM_G], node[v, SUM_H], node[v, END] - node[v, BEGIN]
-        parent = _score(total_g * units[0], total_h * units[1], ridge, rule)
-        gain[v] = _gain(lg, lh, ln, total_g, total_h, total_n, units, rule, ridge, parent, counted)
+        above = values[v] if values.shape[0] > 0 else 0.0
+        parent = _score(total_g * units[0], total_h * units[1], ridge, rule, above)
+        gain[v] = _gain(lg, lh, ln, (total_g, total_h, total_n), units, rule, ridge, parent, above, counted)
         node[v, STATE], node[v, FEATURE], node[v, BIN], node[v, MISSING_LEFT] = OPEN, feature, split[0], split[1]
         node[v, LEFT_G], node[v, LEFT_H] = lg, lh
         if is_categorical:

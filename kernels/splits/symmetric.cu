@@ -35,9 +35,8 @@ complete_histograms(const uint2 *partials, const u32 *partial_counts, longlong2 
 
 // Gain of each candidate at node v. By one warp.
 static __device__ void gains_at(const Node &node, const Level &level, const Ends *ends, i32 size, const Store &at,
-                                i32 place, i32 kind, Terms terms, f64 *gains)
+                                i32 place, i32 kind, const Terms &terms, f64 *gains)
 {
-    terms.total = {node.sum_g, node.sum_h, node.count};
     Cells cells;
     load_node(cells, at, node, place, (kind & 0xffff) + 1);
 #if SETS
@@ -72,14 +71,15 @@ static __device__ void best_of_block(f64 &gain, i32 &key)
 
 // The best candidate of one feature, by the block that has summed the level. found.g is 1 where categories are many.
 static __device__ void search_level(Level &level, Ends *ends, f64 *gains, const Store &at, const Node *nodes, i32 begin,
-                                    i32 end, i32 place, i32 kind, const State *state, const Rule *rule,
-                                    Candidate *candidate)
+                                    i32 end, i32 place, i32 kind, const Values &values, Candidate *candidate)
 {
     __shared__ i32 size;
+    const State *state = values.state;
+    const Rule *rule = values.rule;
     const i32 warp = threadIdx.x >> 5, missing = kind & 0xffff;
     const Terms terms = terms_of_level(level, state, rule, missing);
     if (warp == 0) {
-        const f64 parent = score_level(nodes, begin, end, terms);
+        const f64 parent = score_level(nodes, begin, end, terms, values);
 #if SETS
         const i32 bins = level.many ? sort_level(level, *ends, terms, rule->categories) : 0;
 #else
@@ -97,7 +97,8 @@ static __device__ void search_level(Level &level, Ends *ends, f64 *gains, const 
     f64 sum[EACH] = {};
     for (i32 first = begin; first < end; first += WARPS) {
         if (first + warp < end && nodes[first + warp].state == NEW)
-            gains_at(nodes[first + warp], level, ends, size, at, place, kind, terms, gains + warp * CANDIDATES);
+            gains_at(nodes[first + warp], level, ends, size, at, place, kind,
+                     terms_at(terms, nodes, first + warp, values), gains + warp * CANDIDATES);
         __syncthreads();
         for (i32 w = 0; w < WARPS && first + w < end; ++w)
             if (nodes[first + w].state == NEW)
@@ -132,8 +133,10 @@ static __device__ void search_level(Level &level, Ends *ends, f64 *gains, const 
 // The level's split at each of its nodes, or none. By one block, a warp to a node.
 static __device__ void share_split(const Candidate *candidates, i32 t, const i32 *features, const i32 *places,
                                    const i32 *kinds, const Store &at, Node *nodes, i32 begin, i32 end,
-                                   const State *state, const Rule *rule, const GainNoise &noise)
+                                   const Values &values, Bounds *bounds, const GainNoise &noise)
 {
+    const State *state = values.state;
+    const Rule *rule = values.rule;
     const i32 lane = threadIdx.x & 31;
     f64 gain = 0.0;
     const i32 key = feature_of(candidates, features, t, number_of(nodes[begin].depth, 0), noise, gain);
@@ -149,7 +152,11 @@ static __device__ void share_split(const Candidate *candidates, i32 t, const i32
         }
         const Candidate &best = candidates[key];
         const i32 kind = kinds[features[key]], missing = kind & 0xffff;
-        Terms terms = terms_of(node, state, rule, missing);
+        Terms terms = terms_at(terms_of(node, state, rule, missing), nodes, v, values);
+#if SMOOTHED
+        if (lane == 0)
+            bounds[v] = terms.within;
+#endif
         if (best.found.g)
             terms.ridge += rule->categories.reg_lambda;
         Cells cells;
@@ -182,6 +189,13 @@ static __device__ void share_split(const Candidate *candidates, i32 t, const i32
     __syncthreads();
 }
 
+// Further parameters for path smoothing: as those of ``evaluate`` where leaf values have bounds.
+#if SMOOTHED
+#define NODE_VALUES , Bounds *bounds, const i32 *__restrict__ directions
+#else
+#define NODE_VALUES
+#endif
+
 // chosen: a bit for each candidate feature that competes in a level, ``words`` words to a level; 0: all do.
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
 evaluate_level(const uint2 *partials, const u32 *partial_counts, longlong2 *sums, i32 *counts,
@@ -189,8 +203,13 @@ evaluate_level(const uint2 *partials, const u32 *partial_counts, longlong2 *sums
                const i32 *__restrict__ kinds, Candidate *candidates, State *state, Node *nodes, Line *lines,
                Route *routes, u32 *cursor, i32 *node_of_slot, const Rule *rule, i32 slots, f64 deviation,
                u32 seed_low, u32 seed_high, const u32 *iteration, u32 name, const f64 *table,
-               const u32 *__restrict__ chosen, i32 words PATHS CUTS ROWS_HERE)
+               const u32 *__restrict__ chosen, i32 words NODE_VALUES PATHS CUTS ROWS_HERE)
 {
+#if !SMOOTHED
+    Bounds *bounds = nullptr;
+    const i32 *directions = nullptr;
+#endif
+    const Values values = {bounds, directions, state, rule};
     const GainNoise noise = {deviation, {seed_low, seed_high, *iteration, name}, table};
     __shared__ Level level;
     __shared__ f64 gains[WARPS * CANDIDATES];
@@ -221,11 +240,11 @@ evaluate_level(const uint2 *partials, const u32 *partial_counts, longlong2 *sums
             level.word = philox(of_cuts, block_of(number_of(nodes[begin].depth, 0), features[j])).x;
 #endif
         sum_level(level, at, nodes, begin, end, places[j], kind);
-        search_level(level, ends, gains, at, nodes, begin, end, places[j], kind, state, rule, candidates + j);
+        search_level(level, ends, gains, at, nodes, begin, end, places[j], kind, values, candidates + j);
         __syncthreads();
     }
     if (last_block(&state->arrived)) {
-        share_split(candidates, t, features, places, kinds, at, nodes, begin, end, state, rule, noise);
+        share_split(candidates, t, features, places, kinds, at, nodes, begin, end, values, bounds, noise);
         choose_level(state, nodes, {kinds, rule, lines, cursor, routes, node_of_slot, state->unit_h, slots, HERE});
     }
 }

@@ -129,6 +129,7 @@ OTHERS = {
     "min_child_weight": 50.0,
     "reg_alpha": 2.0,
     "max_delta_step": 0.1,
+    "path_smooth": 5.0,
     "min_split_gain": 5.0,
     "reg_lambda": 50.0,
     "random_strength": 5.0,

@@ -18,10 +18,15 @@ def test_the_options_are_the_parameters(tmp_path: Path, capsys: pytest.CaptureFi
     model = tmp_path / "model.json"
     command = ["train", str(tmp_path / "rows.csv"), "--target", "y", "--model", str(model), "--quiet"]
     command += ["--n-estimators", "2", "--max-depth", "3", "--threads", "1", "--seed", "0"]
-    assert main([*command, "--interactions", "a,b;c", "--reg-alpha", "0.5", "--max-delta-step", "0.3"]) == 0
+    assert (
+        main(
+            [*command, "--interactions", "a,b;c", "--reg-alpha", "0.5", "--max-delta-step", "0.3", "--path-smooth", "2"]
+        )
+        == 0
+    )
     found = gb.load_model(model)
     assert found.interaction_cst == [["a", "b"], ["c"]]
-    assert (found.reg_alpha, found.max_delta_step) == (0.5, 0.3)
+    assert (found.reg_alpha, found.max_delta_step, found.path_smooth) == (0.5, 0.3, 2.0)
     assert not found.extra_trees
     assert main([*command, "--interactions", "no_interactions", "--extra-trees"]) == 0
     assert gb.load_model(model).extra_trees

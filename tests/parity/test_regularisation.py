@@ -1,4 +1,4 @@
-"""reg_alpha and max_delta_step: every machine grows the tree of the definition, the best one in exact numbers."""
+"""reg_alpha, max_delta_step, path_smooth: every machine grows the tree of the definition, the best in exact numbers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from gpuboost.learners import AllLearners, RandomByNode, RandomLearners, Selecti
 from gpuboost.recipe import Recipe
 from gpuboost.sampling import EveryRow, ImportanceSampling, Sampling, UniformSampling
 from gpuboost.steps import GradientStep
-from gpuboost.types import Gradients, Interactions, Limits
+from gpuboost.types import Array, Cuts, DenseBins, Gradients, Interactions, Limits, TrainingSet
 
 seeds = st.integers(0, 2**32 - 1)
 limits = st.builds(
@@ -49,6 +49,7 @@ limits = st.builds(
     random_strength=st.sampled_from([0.0, 0.0, 1.0]),
     reg_alpha=st.sampled_from([0.0, 0.5, 4.0]),
     max_delta_step=st.sampled_from([0.0, 0.05, 0.4]),
+    path_smooth=st.sampled_from([0.0, 2.0, 50.0]),
 )
 growths = st.one_of(st.builds(DepthWise, limits), st.builds(LeafWise, limits), st.builds(Oblivious, limits))
 
@@ -81,15 +82,19 @@ def test_every_backend_grows_the_same_tree(
             (RandomByNode(3), DepthWise(Limits(16, 4, random_strength=1.0, max_delta_step=0.1))),
             (AllLearners(), Oblivious(Limits(16, 4, 2, reg_alpha=1.0, max_delta_step=0.3))),
             (RandomLearners(20), DepthWise(Limits(2, 1, reg_alpha=1.0))),
+            (AllLearners(), DepthWise(Limits(16, 5, 3, path_smooth=9.0))),
+            (RandomByNode(3), LeafWise(Limits(9, 9, reg_alpha=0.5, path_smooth=3.0, random_strength=1.0))),
+            (AllLearners(), Oblivious(Limits(16, 4, max_delta_step=0.3, path_smooth=9.0))),
         ],
-        [EveryRow(), UniformSampling(0.4), ImportanceSampling(0.3)],
+        [EveryRow(), UniformSampling(0.4), ImportanceSampling(0.3), UniformSampling(0.5, variance_control="none")],
     ),
 )
 def test_every_machine_makes_the_same_model(
     sampling: Sampling, learners: Selection, growth: Growth, machine: str
 ) -> None:
     categorical = 0.0 if isinstance(learners, RandomLearners) else 0.3
-    case = random_case(5, 400, 6, categorical=categorical, weights="real")
+    weights = "whole" if growth.limits.path_smooth else "real"
+    case = random_case(5, 400, 6, categorical=categorical, weights=weights)
     recipe = Recipe(losses.SquaredError(), 4, 0.4, growth, sampling, learners)
     if machine != "shards":
         model = assert_parity(recipe, case.data, machine, seed=3, order="random", threads=(1, 2, 4))
@@ -114,10 +119,11 @@ def test_every_tree_and_value_on_a_device(
     assert_parity(Recipe(losses.SquaredError(), 2, 0.7, growth), data, "cuda", order=order)
 
 
+@pytest.mark.parametrize("path_smooth", [0.0, 6.0])
 @pytest.mark.parametrize("machine", MACHINES)
-def test_with_constraints_classes_and_noise(machine: str) -> None:
+def test_with_constraints_classes_and_noise(machine: str, path_smooth: float) -> None:
     case = random_case(3, 300, 6, categorical=0.0, target="3")
-    both = Limits(16, 5, reg_alpha=0.5, max_delta_step=0.5)
+    both = Limits(16, 5, reg_alpha=0.5, max_delta_step=0.5, path_smooth=path_smooth)
     assert_parity(Recipe(losses.Softmax(3), 2, 0.6, DepthWise(both)), case.data, machine)
     data = random_case(3, 300, 6, categorical=0.0).data
     joined = replace(both, interactions=Interactions(((0, 1, 2), (2, 3, 4, 5))))
@@ -125,18 +131,63 @@ def test_with_constraints_classes_and_noise(machine: str) -> None:
     noisy = Langevin(allow_unproven=True)
     recipe = Recipe(losses.SquaredError(), 3, 0.3, DepthWise(both), step=GradientStep(), langevin=noisy)
     assert_parity(recipe, data, machine)
+    assert_parity(replace(recipe, langevin=replace(noisy, random_from=1)), data, machine)
 
 
 @pytest.mark.parametrize("growth", [DepthWise, Oblivious])
 def test_several_gpus(growth: type[Growth]) -> None:
     rows = 9_000
     case = random_case(2, rows, 4, categorical=0.0, missing=0.05)
-    recipe = Recipe(losses.SquaredError(), 2, 0.5, growth(Limits(16, 4, reg_alpha=30.0, max_delta_step=0.2)))  # type: ignore[call-arg]
+    held = Limits(16, 4, reg_alpha=30.0, max_delta_step=0.2, path_smooth=200.0)
+    recipe = Recipe(losses.SquaredError(), 2, 0.5, growth(held))  # type: ignore[call-arg]
     expected, scores = trained(recipe, case.data, TEAMS[1])
     backend, data = gpu_place(case, whole_stretches(rows, 3), World())
     found, running = trained(recipe, data, backend)
     assert model_bytes(found) == model_bytes(expected)
     assert running == scores
+
+
+@pytest.mark.parametrize("machine", ["reference", "cpu"])
+@pytest.mark.parametrize("growth", [DepthWise, Oblivious])
+def test_the_values_of_a_path_by_hand(machine: str, growth: type[Growth]) -> None:
+    """8 rows, h = 1, lambda 0 and s = 4. The root has -G / 8 = 2, and its sides of 4 rows 0 and 4, drawn half way to 2.
+
+    The right one, of value 3, has sides of 2 rows and values 2 and 6: a third of these and two thirds of 3. The left
+    one, of value 1, has no gain of its own; where it shares the split, its sides have two thirds of 1.
+    """
+    x = np.array([[a, b] for a in (0.0, 1.0) for b in (0.0, 0.0, 1.0, 1.0)])
+    y = np.array([0.0, 0.0, 0.0, 0.0, 2.0, 2.0, 6.0, 6.0])
+    backend = Reference() if machine == "reference" else TEAMS[1]
+    data = small(x, y)
+    gradients = Gradients(-y.astype(np.float32)[None], np.ones((1, 8), np.float32))
+    limits = Limits(4, 2, reg_lambda=0.0, path_smooth=4.0)
+    structure = grow(backend, growth(limits), data, gradients)  # type: ignore[call-arg]
+    tree, leaf_of_row = backend.leaf_values(structure, gradients, data, limits, 0)
+    assert structure.nodes.feature[:3].tolist() == [0, 1 if growth is Oblivious else -1, 1]
+    # -(v (2 G + H v)): the root -(2 (-32 + 16)), its sides 1 with G = 0 and 3 with G = -16
+    assert structure.nodes.gain[0] == pytest.approx(-4.0 + (96.0 - 36.0) - 32.0)
+    values = tree.value[leaf_of_row]
+    assert values[4:] == pytest.approx([(2 + 2 * 3) / 3] * 2 + [(6 + 2 * 3) / 3] * 2)
+    assert values[:4] == pytest.approx([2 / 3 if growth is Oblivious else 1.0] * 4)
+
+
+def test_a_row_of_weight_3_is_three_rows() -> None:
+    rng = np.random.default_rng(0)
+    x, y, times = rng.integers(0, 9, (60, 3)).astype(float), rng.normal(size=60), rng.integers(1, 4, 60)
+    limits = Limits(9, 4, path_smooth=7.0)
+    recipe = Recipe(losses.SquaredError(), 3, 0.5, DepthWise(limits))
+    weighted = replace(small(x, y), multiplicity=times.astype(np.int32))
+    repeated = small(np.repeat(x, times, axis=0), np.repeat(y, times))
+    a, b = (boost(recipe, data, Reference(), seed=0) for data in (weighted, repeated))
+    for one, other in zip(a.trees, b.trees, strict=True):
+        assert one.value.tobytes() == other.value.tobytes()
+
+
+def small(x: Array, y: Array) -> TrainingSet:
+    """Rows of the numbers 0, 1, ... as their own bins."""
+    codes, values = np.ascontiguousarray(x, np.uint8), np.arange(float(x.max()))
+    cuts = Cuts((values + 0.5,) * x.shape[1], (None,) * x.shape[1])
+    return TrainingSet(DenseBins(codes, np.ascontiguousarray(codes.T)), cuts, y)
 
 
 def leaf(g: int, h: int, alpha: int, most: Fraction | None) -> tuple[Fraction, Fraction]:

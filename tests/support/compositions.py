@@ -28,7 +28,7 @@ WORKERS: tuple[dict[str, Any], ...] = (
 
 USUAL = {
     "step": "gradient", "growth": "depthwise", "min_samples_leaf": 1, "min_split_gain": 0.0, "random_strength": 0.0,
-    "reg_alpha": 0.0, "max_delta_step": 0.0, "extra_trees": False,
+    "reg_alpha": 0.0, "max_delta_step": 0.0, "path_smooth": 0.0, "extra_trees": False,
     "learners": None, "sampling": None, "execution": None, "categorical_features": "from_dtype",
 }  # fmt: skip
 """Values of the pieces that change the least."""

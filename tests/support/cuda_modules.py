@@ -60,6 +60,7 @@ def cases() -> tuple[Callable[[], set[Asked]], ...]:
     level_wise = Recipe(SquaredError(), 2, growth=Oblivious(Limits(8, 3)))
     disturbed = Limits(8, 3, random_strength=1.0)
     extra = Limits(8, 3, extra_trees=True)
+    smooth = Limits(8, 3, path_smooth=5.0)
     in_sets = Limits(8, 3, interactions=Interactions(((0, 1, 2), (2, 3, 4, 5))))
     controlled = Recipe(SquaredError(), 2, sampling=smart_second_order(0.5))
     drawn = Recipe(SquaredError(), 2, step=GradientStep(), langevin=Langevin(random_from=1))
@@ -90,7 +91,7 @@ def cases() -> tuple[Callable[[], set[Asked]], ...]:
         (wide, Recipe(SquaredError(), 2, growth=DepthWise(Limits(8, 3, directions=(1,) * 28)))),
         *(
             (some, Recipe(SquaredError(), 1, growth=growth(limits)))
-            for growth, limits in product((DepthWise, Oblivious), (in_sets, Limits(8, 3, reg_alpha=1.0)))
+            for growth, limits in product((DepthWise, Oblivious), (in_sets, Limits(8, 3, reg_alpha=1.0), smooth))
         ),
     )
     return (

@@ -127,7 +127,7 @@ def _losses() -> Iterator[tuple[str, Callable[[], object]]]:
 
 def _growth() -> Iterator[tuple[str, Callable[[], object]]]:
     for growth in ("depthwise", "leafwise", "oblivious"):
-        constraints = [{"reg_alpha": 1.0, "interaction_cst": "pairwise"}, {"extra_trees": True}]
+        constraints = [{"reg_alpha": 1.0, "interaction_cst": "pairwise"}, {"extra_trees": True}, {"path_smooth": 3.0}]
         constraints += [] if growth == "oblivious" else [{"monotonic_cst": [1, 0, -1, 0, 0]}]
         for depth in (1, 3, 8):
             for extra in ({}, {"random_strength": 1.0}, *constraints):

@@ -251,6 +251,7 @@ ESTIMATOR = {
     "reg_lambda": "real or None",
     "reg_alpha": "real or 0",
     "max_delta_step": "real or 0",
+    "path_smooth": "real or 0",
     "min_split_gain": "real or 0",
     "random_strength": "real or 0",
     "extra_trees": "flag",

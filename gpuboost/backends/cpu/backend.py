@@ -28,7 +28,7 @@ from gpuboost.backends.host.ranking_losses import HostLosses
 from gpuboost.backends.host.threads import RowShares, ThreadPool, share
 from gpuboost.backends.host.workspace import Workspaces
 from gpuboost.backends.numerics import line_search
-from gpuboost.backends.numerics.leaf_values import leaf_quantiles, whole_weights
+from gpuboost.backends.numerics.leaf_values import climbed, leaf_quantiles, whole_weights
 from gpuboost.backends.numerics.monotone import bound_leaves
 from gpuboost.backends.numerics.probabilities import ProbabilityRule
 from gpuboost.backends.numerics.random_trees import counted, random_structure
@@ -227,7 +227,7 @@ class Cpu:
         version: int,
         noise: Noise | None = None,
     ) -> tuple[FittedTree, Array]:
-        nodes, leaf_of_row, sums = structure.nodes, structure.leaf_of_row, structure.sums
+        nodes, leaf_of_row, sums, weight = structure.nodes, structure.leaf_of_row, structure.sums, structure.weight
         if sums is None or structure.version != version:
             route: cpu_sums.Route | None = None
             if leaf_of_row is None:
@@ -237,12 +237,14 @@ class Cpu:
             exact, units = cpu_sums.leaf_integers(
                 gradients, structure.output, *leaves, self._pool, self._in_parts, route
             )
+            if limits.path_smooth > 0.0:
+                exact, weight = np.stack([climbed(nodes, sums) for sums in exact.T], axis=1), gradients.weight
             sums = exact[:, 0] * units[0], exact[:, 1] * units[1]
             if structure.blind:
                 nodes = counted(nodes, exact[:, 1], cpu_sums.leaf_counts(*leaves, self._pool, self._in_parts), units[1])
         elif leaf_of_row is None:
             leaf_of_row = self._route(nodes, data.bins, data.cuts)
-        return with_values(structure, nodes, sums, limits, noise), leaf_of_row
+        return with_values(structure, nodes, sums, weight, limits, noise), leaf_of_row
 
     def leaf_quantiles(
         self, tree: FittedTree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet

@@ -52,9 +52,11 @@ class TreeGrower:
         self._least_rows = least_rows(limits)
         can = can_split_root(limits, len(rows), totals[1], units[1])
         self._new_pairs = self._tree.init_root(len(rows), totals, can_split=can)
-        rows_per_h, all_packed = weight / max(totals[1], 1), len(rows) <= cpu_histograms.PACKED_ROWS
+        self._weight = weight
+        of_rows = weight / max(totals[1], 1), limits.smoothing(totals[1] * units[1], weight)
+        all_packed = len(rows) <= cpu_histograms.PACKED_ROWS
         self._search = Search(
-            rows.layout, cuts, limits, candidates, output, self._units, rows_per_h, all_packed, rows.pool
+            rows.layout, cuts, limits, candidates, output, self._units, *of_rows, all_packed, rows.pool
         )
         most = len(self._tree.node)
         if by_column is None:
@@ -76,7 +78,8 @@ class TreeGrower:
         every = target.rows is None  # the leaves of a sample's rows are found later, with those of all rows
         nodes, leaf_of_row, sums = self._finished(wanted=every)
         leaf_sums = sums if target.gives_leaf_sums else None
-        return Structure(nodes, self._output, target.version, leaf_of_row if every else None, leaf_sums)
+        leaf_of_all = leaf_of_row if every else None
+        return Structure(nodes, self._output, target.version, leaf_of_all, leaf_sums, weight=self._weight)
 
     def _finished(self, *, wanted: bool) -> tuple[Nodes, Array, tuple[Array, Array]]:
         """The nodes, the leaf of every row if they are wanted, and G and H of every node."""

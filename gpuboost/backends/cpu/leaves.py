@@ -6,16 +6,23 @@ import numpy as np
 
 from gpuboost.backends.numerics.leaf_values import leaf_noise, newton_values
 from gpuboost.kernels.common import normal
-from gpuboost.kernels.leaves.newton import newton
+from gpuboost.kernels.leaves.newton import along_paths, newton
 from gpuboost.types import Array, FittedTree, Limits, Nodes, Noise, Structure
 
 
 def with_values(
-    structure: Structure, nodes: Nodes, sums: tuple[Array, Array], limits: Limits, noise: Noise | None
+    structure: Structure, nodes: Nodes, sums: tuple[Array, Array], weight: int, limits: Limits, noise: Noise | None
 ) -> FittedTree:
-    """The structure's tree with Newton leaf values, plus ``noise`` if not None. sums: (v,) G and H of every node."""
+    """The structure's tree with Newton leaf values, plus ``noise`` if not None.
+
+    sums: (v,) G and H of every node; weight: sum of the multiplicities of the rows that they are of.
+    """
     if limits.signed:
         value = newton_values(nodes, sums, limits)
+    elif limits.path_smooth > 0.0:
+        value, smoothing = np.empty(len(nodes.feature)), limits.smoothing(float(sums[1][0]), weight)
+        held = float(limits.reg_lambda), float(limits.reg_alpha), limits.largest_value
+        along_paths(nodes.feature, nodes.left, nodes.right, *sums, *held, smoothing, value)
     else:
         value = np.empty(len(nodes.feature))
         newton(nodes.feature, *sums, float(limits.reg_lambda), float(limits.reg_alpha), limits.largest_value, value)

@@ -1,4 +1,4 @@
-"""Bounds of the leaf values below a growing tree's nodes on the CPU."""
+"""Bounds of the leaf values below a growing tree's nodes on the CPU, and values of nodes for path smoothing."""
 
 from __future__ import annotations
 
@@ -16,17 +16,29 @@ from gpuboost.types import Array, Cuts, Limits
 class Bounds:
     """Bounds of every searched node, computed from its parent's bounds and split."""
 
-    def __init__(self, cuts: Cuts, features: Array, limits: Limits, units: Array) -> None:
-        """features (t,): the tree's candidate features; units (2,): value of one unit of g and of h."""
+    def __init__(self, cuts: Cuts, features: Array, limits: Limits, units: Array, smoothing: float) -> None:
+        """features (t,): the tree's candidate features; units (2,): value of one unit of g and of h.
+
+        smoothing: ``Limits.smoothing`` of the whole tree.
+        """
         self._of_all = of_features(limits.directions, cuts)
         self._of_some, self._units, self._limits = self._of_all[features], units, limits
-        self._bounds = np.array([[-limits.largest_value, limits.largest_value]])
+        self._smoothing = smoothing
+        self._bounds = np.array([[-limits.largest_value, limits.largest_value, 0.0]])
 
     def search_below(self, new_pairs: NDArray[np.int64], node: NDArray[np.int64]) -> Callable[..., None]:
         """The function to call in place of ``split.search`` for these pairs, with the same arguments."""
+        self._inherit(new_pairs, node)
+        return partial(monotone_split.search, self._bounds, self._of_some)
+
+    def values_of(self, new_pairs: NDArray[np.int64], node: NDArray[np.int64]) -> NDArray[np.float64]:
+        """(v,) values of the nodes of these pairs, to which those below them are drawn."""
+        self._inherit(new_pairs, node)
+        return self._bounds[:, 2].copy()
+
+    def _inherit(self, new_pairs: NDArray[np.int64], node: NDArray[np.int64]) -> None:
         more = len(node) - len(self._bounds)
         if more > 0:
-            self._bounds = np.concatenate([self._bounds, np.empty((more, 2))])
-        penalties = self._limits.reg_lambda, self._limits.reg_alpha
+            self._bounds = np.concatenate([self._bounds, np.empty((more, 3))])
+        penalties = self._limits.reg_lambda, self._limits.reg_alpha, self._smoothing
         monotone_split.inherit(new_pairs, node, self._of_all, self._units, *penalties, self._bounds)
-        return partial(monotone_split.search, self._bounds, self._of_some)

@@ -30,7 +30,7 @@ from gpuboost.types import Array, Candidates, Cuts, Limits
 CELLS_PER_THREAD = 32_768  # below this many cells to search a thread is not worth waking
 NO_WORDS = np.empty(0, np.uint32)
 NO_CUTS, NO_FEATURES = np.empty((0, 8), np.uint32), np.empty((0, 0), np.bool_)
-NO_WORDS_OF_CUTS = np.empty((0, 0), np.int64)
+NO_WORDS_OF_CUTS, NO_VALUES = np.empty((0, 0), np.int64), np.empty(0)
 
 
 def words_of(cuts: Key | None, sums: Any, features: NDArray[np.int32]) -> NDArray[np.int64]:
@@ -57,22 +57,22 @@ class Search:
 
     def __init__(
         self, layout: Layout, cuts: Cuts, limits: Limits, candidates: Candidates, output: int,
-        units: NDArray[np.float64], rows_per_h: float, all_packed: bool, pool: ThreadPool,
+        units: NDArray[np.float64], rows_per_h: float, smoothing: float, all_packed: bool, pool: ThreadPool,
     ) -> None:  # fmt: skip
         """units (2,): value of one unit of g and of h; rows_per_h: rows per unit of h in the whole tree.
 
-        all_packed: every node's histogram is packed.
+        smoothing: ``Limits.smoothing`` of the whole tree. all_packed: every node's histogram is packed.
         """
         self.root = NO_CUTS if candidates.root is None else candidates.root
         self._candidates = candidates
         self.gain_noise, self._cuts = candidates.gain_noise(output), candidates.random_cuts(output)
         self.units, self._layout, self._limits, self._pool = units, layout, limits, pool
-        self._bounds = Bounds(cuts, layout.features, limits, units) if limits.bounded else None
+        self._bounds = Bounds(cuts, layout.features, limits, units, smoothing) if limits.bounded else None
         self._paths = (
             None if limits.interactions is None else InteractionPaths(limits.interactions, cuts, layout.features)
         )
         own = limits.reg_lambda, limits.min_child_weight, limits.min_split_gain, limits.min_samples_leaf
-        held = limits.reg_alpha, limits.largest_value
+        held = limits.reg_alpha, limits.largest_value, smoothing
         rule = np.array([*own, rows_per_h, float(limits.signed), *limits.categories, *held], np.float64)
         self.criterion = Criterion(units, rule, self.root)
         quick = all_packed and limits.reg_lambda < MOST_RIDGE * units[1] and self._bounds is None
@@ -132,6 +132,7 @@ class Search:
         sums = np.array([[tree.node[v, table.DEPTH], 0] for v in level[:1]], np.int64).reshape(-1, 2)
         words = words_of(self._cuts, sums, layout.features).ravel()
         gains, found = np.zeros(t), np.empty((t, 3), np.int64)
+        values = NO_VALUES if self._bounds is None else self._bounds.values_of(new_pairs, tree.node)
         kinds = layout.kinds_if_any
         left_sets = np.empty((0 if kinds is None else t, 8), np.uint32)
         parts = self.searchers(len(new_pairs))
@@ -141,7 +142,7 @@ class Search:
         def search(part: int) -> None:
             shared_split.search(
                 of_layout, kinds, new_pairs, histograms.shared, level, tree.node, of_nodes, criterion, bounds[part],
-                bounds[part + 1], may, words, gains, found, left_sets,
+                bounds[part + 1], may, words, gains, found, left_sets, values,
             )  # fmt: skip
 
         self._pool.run_parts(parts, search)
@@ -152,7 +153,7 @@ class Search:
             shared_split.share(
                 level, tree.node, tree.gain, tree.left_set, histograms.of, histograms.counts, histograms.packed_rows,
                 int(layout.starts[best]), layout.n_bins[best], layout.features[best], found[best], self.units,
-                self.criterion.rule, left_sets[best] if layout.kinds[best] else NO_WORDS,
+                self.criterion.rule, left_sets[best] if layout.kinds[best] else NO_WORDS, values,
             )  # fmt: skip
         else:
             shared_split.close(level, tree.node)

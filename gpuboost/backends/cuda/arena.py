@@ -78,10 +78,13 @@ class Arena:
         pieces = [self._selection[begins[i] : begins[i + 1]] for i in range(5)]
         self.selection, self.features, self.places, self.tiles, self.tile_cells = pieces
         self.tree_all_reduce = None if shard is None else TreeAllReduce(runtime, plan, shard)
-        self.within: dict[str, Array] = {}  # arguments of kernels that search splits: bounds of leaf values
-        if plan.limits.bounded and not plan.limits.symmetric:
+        self.within: dict[
+            str, Array
+        ] = {}  # arguments of kernels that search splits: bounds of leaf values, values of nodes
+        smoothed = plan.limits.path_smooth > 0.0
+        if smoothed or (plan.limits.bounded and not plan.limits.symmetric):
             directions = of_features(plan.limits.directions, cuts).astype(np.int32)
-            bounds = runtime.zeros(4 * plan.most_slots, np.float64)
+            bounds = runtime.zeros((6 if smoothed else 4) * plan.most_slots, np.float64)
             self.within = {"bounds": bounds, "directions": runtime.upload(directions)}
         self.paths: dict[str, Any] = {}  # the same: interaction constraints
         if plan.limits.interactions is not None:
@@ -108,6 +111,7 @@ class Arena:
         sets += "#define INTERACTIONS 1\n" * (plan.limits.interactions is not None)
         sets += "#define BOUNDED 1\n" * plan.limits.bounded
         sets += "#define SOFT_THRESHOLD 1\n" * (plan.limits.reg_alpha > 0.0)
+        sets += "#define SMOOTHED 1\n" * (plan.limits.path_smooth > 0.0)
         if plan.limits.symmetric:
             symmetric = source(*search, "splits/level.cuh", "splits/symmetric.cu", before=shape + sets)
             self.complete_histograms = kernel(symmetric, "complete_histograms", functions)
@@ -202,6 +206,7 @@ def _rule(plan: ArenaPlan, draws: int) -> NDArray[np.void]:
         rule[name] = getattr(limits, name)
     rule["categories"] = limits.categories
     rule["reg_alpha"], rule["max_delta_step"] = limits.reg_alpha, limits.largest_value
+    rule["path_smooth"] = limits.path_smooth
     rule["max_leaves"], rule["symmetric"] = plan.most_leaves, limits.symmetric
     rule["one_value"], rule["draws"] = limits.signed, draws
     rule["max_depth"] = min(limits.max_depth, 2**30)

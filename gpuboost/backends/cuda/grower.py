@@ -240,7 +240,9 @@ class TreeOnDevice:
         arena = self._arena
         grid = (min(arena.plan.d, EVALUATE_BLOCKS * self._grid),)
         histograms = self._histograms(arena.array["partials"])
-        arena.evaluate_level(grid, (256,), **histograms, **self._choice(), **self._chosen, **arena.paths, **self._cuts)
+        arena.evaluate_level(
+            grid, (256,), **histograms, **self._choice(), **self._chosen, **arena.within, **arena.paths, **self._cuts
+        )
 
     def _histograms(self, partials: Array) -> dict[str, Any]:
         """Kernels' arguments: sums of stretches, histograms, and the features that compete."""

@@ -30,6 +30,7 @@ STEP_BYTES, KEPT_BYTES = 16, 48
 _LEAVES = ("common/common.cuh", "common/tree.cuh", "growth/record.cuh", "prediction/walk.cuh", "leaves/leaves.cu")
 _NOISY = ("common/common.cuh", "common/philox.cuh", "common/normal.cuh", *_LEAVES)
 _BOUNDS = ("common/common.cuh", "common/tree.cuh", "splits/bounds.cuh", "leaves/bounds.cu")
+_SMOOTHED = ("common/common.cuh", "common/tree.cuh", "splits/bounds.cuh", "leaves/smooth_values.cu")
 _PREDICTION = ("common/common.cuh", "prediction/walk.cuh", "prediction/predict.cu")
 _QUANTILES = ("common/common.cuh", "common/tree.cuh", "common/ordered_float.cuh", "leaves/quantiles.cu")
 
@@ -83,7 +84,14 @@ class Leaves:
         self._runtime, self._arrays, self._rounds, self._shapes = runtime, arrays, rounds, shapes
         self._all_reduce = all_reduce
         self._kernel, self._bounds = Kernels(runtime, *_LEAVES), Kernels(runtime, *_BOUNDS)
-        self._noisy = Kernels(runtime, *_NOISY, before="#define NOISY 1\n")
+        noisy, smoothed = "#define NOISY 1\n", "#define SMOOTHED 1\n"
+        self._smoothed = Kernels(runtime, *_SMOOTHED, before=smoothed)
+        self._of_values = {  # by noise, and by path smoothing
+            (False, False): self._kernel,
+            (True, False): Kernels(runtime, *_NOISY, before=noisy),
+            (False, True): Kernels(runtime, *_LEAVES, before=smoothed),
+            (True, True): Kernels(runtime, *_NOISY, before=noisy + smoothed),
+        }
         self._quantiles, self._prediction = Kernels(runtime, *_QUANTILES), Kernels(runtime, *_PREDICTION)
         self._factor, self._scale, self._noise = Input(rounds, 2), Input(rounds, 2), KeyInput(rounds)
         self._slot = Input(rounds, 1)  # in the ring, of output 0's tree
@@ -143,13 +151,18 @@ class Leaves:
         if grown.blind:
             self._shapes.count(grown.state, all_rows, grown.nodes, leaf_of_row, n, sums)
         record, table = self._record(grown, ring), self._arrays.array(TABLE, np.float64)
+        smoothed = limits.path_smooth > 0.0
+        of_values = {
+            "state": grown.state, "all": all_rows, "nodes": grown.nodes, "sums": sums, "other": other,
+            "reg_lambda": limits.reg_lambda, "reg_alpha": limits.reg_alpha, "max_delta_step": limits.largest_value,
+        }  # fmt: skip
 
         def compute_values() -> None:
-            (self._kernel if noise is None else self._noisy)("leaf_values")(
+            if smoothed:
+                self._smoothed("smooth_values")((1,), (32,), **of_values, path_smooth=limits.path_smooth, values=values)
+            self._of_values[noise is not None, smoothed]("leaf_values")(
                 self._by_nodes(capacity), (THREADS,),
-                state=grown.state, all=all_rows, nodes=grown.nodes, sums=sums, other=other,
-                reg_lambda=limits.reg_lambda, reg_alpha=limits.reg_alpha, max_delta_step=limits.largest_value,
-                one_value=limits.signed, **self._drawn(noise, output),
+                **of_values, one_value=limits.signed, **self._drawn(noise, output),
                 table=table, values=values, **record,
             )  # fmt: skip
 

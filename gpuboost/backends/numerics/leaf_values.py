@@ -11,17 +11,20 @@ from gpuboost.backends.numerics.monotone import NodeBounds
 from gpuboost.types import Array, Limits, Nodes, TrainingSet
 
 
-def newton_values(nodes: Nodes, sums: tuple[Array, Array], limits: Limits) -> Array:
+def newton_values(nodes: Nodes, sums: tuple[Array, Array], limits: Limits, weight: int = 0) -> Array:
     """(v,) float64: -G / (H + lambda) at leaves, 0 elsewhere and where the denominator is 0.
 
     ``reg_alpha`` brings G nearer to 0 first, and ``max_delta_step`` clips the quotient. The leaves of a sign stump
-    (``limits.signed``) have -(G_L - G_R) / (H_L + H_R + lambda) and its negative.
+    (``limits.signed``) have -(G_L - G_R) / (H_L + H_R + lambda) and its negative. With ``path_smooth`` values are drawn
+    to those of the nodes above; then sums are of inner nodes too, and weight is the sum of the rows' multiplicities.
     """
     ridge = float(limits.reg_lambda)
     if limits.signed and len(nodes.feature) == 3:
         g, h = float(sums[0][1]) - float(sums[0][2]), float(sums[1][1]) + float(sums[1][2]) + ridge
         left = -g / h if h > 0.0 else 0.0
         return np.array([0.0, left, -left]) + 0.0
+    if limits.path_smooth > 0.0:
+        return _along_paths(nodes, sums, limits, weight)
     if limits.regularised:
         within = NodeBounds(-limits.largest_value, limits.largest_value, np.empty(0, np.int64), limits.reg_alpha)
         pairs = zip(nodes.is_leaf.tolist(), sums[0].tolist(), sums[1].tolist(), strict=True)
@@ -33,6 +36,27 @@ def newton_values(nodes: Nodes, sums: tuple[Array, Array], limits: Limits) -> Ar
         return np.array([0.0, left, -right_g / right_h + 0.0 if right_h > 0.0 else 0.0])
     below = sums[1] + ridge
     return np.divide(-sums[0], below, out=np.zeros(len(below)), where=nodes.is_leaf & (below > 0.0)) + 0.0
+
+
+def _along_paths(nodes: Nodes, sums: tuple[Array, Array], limits: Limits, weight: int) -> Array:
+    """``newton_values`` with path smoothing: from the root down, each node's value from that of the node above."""
+    most, g, h = limits.largest_value, sums[0].tolist(), sums[1].tolist()
+    held = -most, most, np.empty(0, np.int64), limits.reg_alpha
+    value, smoothing = [0.0] * len(g), limits.smoothing(h[0], weight)
+    value[0] = NodeBounds(*held).value(g[0], h[0], limits.reg_lambda)
+    for v in np.flatnonzero(~nodes.is_leaf):
+        within = NodeBounds(*held, smoothing, value[v])
+        for child in (nodes.left[v], nodes.right[v]):
+            value[child] = within.value(g[child], h[child], limits.reg_lambda)
+    return np.where(nodes.is_leaf, value, 0.0) + 0.0
+
+
+def climbed(nodes: Nodes, of_leaves: Array) -> Array:
+    """(v,) int64 sums of all nodes. of_leaves: (v,) integers, 0 at inner nodes."""
+    sums = of_leaves.astype(np.int64)
+    for v in np.flatnonzero(~nodes.is_leaf)[::-1]:  # children come after their parent
+        sums[v] = sums[nodes.left[v]] + sums[nodes.right[v]]
+    return sums
 
 
 def leaf_noise(nodes: Nodes, h: Array, limits: Limits, deviation: float, z: Array) -> Array:

@@ -1,8 +1,12 @@
-"""Monotonic constraints: the bounds between which the leaf values below a node must lie.
+"""Values of nodes: monotonic constraints, the bounds between which leaf values must lie, and path smoothing.
 
 A split on a constrained feature bounds the values of its two sides by the midpoint between them, and every later leaf
 keeps to the bound of its side. So each tree is monotone, and so is their sum, to the last bit (LightGBM's "basic"
 method; scikit-learn and XGBoost do the same).
+
+Path smoothing draws the value of a node to that of the node above: w own + (1 - w) above, where w = n / (n + s) for n
+rows. Rows are estimated by their share of the curvature, so w = H / (H + S), and S is the curvature of s average rows
+(``Limits.smoothing``). LightGBM's search estimates rows so, too. The root has its own value.
 """
 
 from __future__ import annotations
@@ -24,26 +28,36 @@ class NodeBounds:
     """A node's bounds, and the direction of every feature: see ``of_features``.
 
     ``alpha``: G is brought nearer to 0 by so much before all else (``soft_threshold``), which minimises the loss with
-    alpha |value| added (XGBoost and LightGBM; there as here).
+    alpha |value| added (XGBoost and LightGBM; there as here). smoothing: S, 0 without path smoothing; above: the value
+    of the node itself, to which those of its sides are drawn.
     """
 
     low: float
     high: float
     directions: NDArray[np.int64]
     alpha: float = 0.0
+    smoothing: float = 0.0
+    above: float = 0.0
 
     def value(self, g: float, h: float, ridge: float) -> float:
-        """-G / (H + lambda), clipped to the bounds; 0 without rows."""
-        return clipped(-soft_threshold(g, self.alpha) / (h + ridge) if h + ridge > 0.0 else 0.0, self.low, self.high)
+        """-G / (H + lambda), clipped to the bounds and smoothed; 0 without rows."""
+        own = clipped(-soft_threshold(g, self.alpha) / (h + ridge) if h + ridge > 0.0 else 0.0, self.low, self.high)
+        if not self.smoothing > 0.0:
+            return own
+        return clipped(smoothed(own, h, self.smoothing, self.above), self.low, self.high)
 
     def score(self, g: float, h: float, ridge: float) -> float:
-        """Twice the loss reduction of a leaf with that clipped value: G^2 / (H + lambda) if it is within the bounds."""
+        """Twice the loss reduction of a side with that value: G^2 / (H + lambda) if it is neither clipped nor smoothed.
+
+        Of the node itself it is that of a side that has all of its rows: to send all to one side gains nothing.
+        """
+        if self.smoothing > 0.0:
+            return score_of(self.value(g, h, ridge), soft_threshold(g, self.alpha), h + ridge)
         g, below = soft_threshold(g, self.alpha), h + ridge
         free = -g / below
         if self.low <= free <= self.high:
             return g * g / below
-        value = clipped(free, self.low, self.high)
-        return -(value * (g + g + below * value))
+        return score_of(clipped(free, self.low, self.high), g, below)
 
     def both(self, feature: int, left: tuple[float, float], right: tuple[float, float], ridge: float) -> float:
         """Twice the loss reduction of two leaves with these (G, H); -inf if they violate the feature's constraint."""
@@ -65,6 +79,16 @@ def of_features(directions: Sequence[int] | None, cuts: Cuts) -> NDArray[np.int6
 def soft_threshold(g: float, alpha: float) -> float:
     """G brought nearer to 0 by alpha, and 0 if it is not further from it."""
     return g - alpha if g > alpha else g + alpha if g < -alpha else 0.0
+
+
+def smoothed(own: float, h: float, smoothing: float, above: float) -> float:
+    """A node's own value drawn to that of the node above. h: curvature of its rows; smoothing: S, above 0."""
+    return (h * own + smoothing * above) / (h + smoothing)
+
+
+def score_of(value: float, g: float, below: float) -> float:
+    """Twice the loss reduction of a leaf with this value. below: H + lambda."""
+    return -(value * (g + g + below * value))
 
 
 def clipped(value: float, low: float, high: float) -> float:

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from gpuboost.backends.numerics.leaf_values import climbed
 from gpuboost.backends.numerics.random_numbers import uniform_bits
 from gpuboost.keys import Key, Stream
 from gpuboost.types import Array, Candidates, Cuts, Limits, Nodes, Structure, Target, TrainingSet
@@ -69,11 +70,7 @@ def splits_of(limits: Limits) -> int:
 
 def counted(nodes: Nodes, h: Array, rows: Array, unit: float) -> Nodes:
     """The nodes with cover and count, from the sums of the leaves. h, rows: (v,) int64, 0 at inner nodes."""
-    h, rows = h.astype(np.int64), rows.astype(np.int64)
-    for v in np.flatnonzero(~nodes.is_leaf)[::-1]:
-        h[v] = h[nodes.left[v]] + h[nodes.right[v]]
-        rows[v] = rows[nodes.left[v]] + rows[nodes.right[v]]
-    return replace(nodes, cover=h * unit, count=rows)
+    return replace(nodes, cover=climbed(nodes, h) * unit, count=climbed(nodes, rows))
 
 
 def _below(words: Array, bound: Array | int) -> Array:

@@ -11,7 +11,7 @@ import numpy as np
 
 from gpuboost.backends.numerics import line_search
 from gpuboost.backends.numerics.exact_sums import fixed_order_sum, integers
-from gpuboost.backends.numerics.leaf_values import leaf_noise, newton_values, weighted_quantile, whole_weights
+from gpuboost.backends.numerics.leaf_values import climbed, leaf_noise, newton_values, weighted_quantile, whole_weights
 from gpuboost.backends.numerics.monotone import bound_leaves
 from gpuboost.backends.numerics.probabilities import ProbabilityRule
 from gpuboost.backends.numerics.random_numbers import gaussian_of, uniform_bits
@@ -186,7 +186,7 @@ class Reference:
         version: int,
         noise: Noise | None = None,
     ) -> tuple[FittedTree, Array]:
-        nodes, leaf_of_row, sums = structure.nodes, structure.leaf_of_row, structure.sums
+        nodes, leaf_of_row, sums, weight = structure.nodes, structure.leaf_of_row, structure.sums, structure.weight
         if leaf_of_row is None:
             leaf_of_row = route(nodes, dense_rows(data.bins), data.cuts)
         if sums is None or structure.version != version:
@@ -194,10 +194,11 @@ class Reference:
             exact = np.zeros((2, len(nodes.feature)), np.int64)
             np.add.at(exact[0], leaf_of_row, g)
             np.add.at(exact[1], leaf_of_row, h)
-            sums = exact[0] * units[0], exact[1] * units[1]
+            of_nodes = [climbed(nodes, sums) for sums in exact] if limits.path_smooth > 0.0 else exact
+            sums, weight = (of_nodes[0] * units[0], of_nodes[1] * units[1]), gradients.weight
             if structure.blind:
                 nodes = counted(nodes, exact[1], np.bincount(leaf_of_row, minlength=len(exact[1])), units[1])
-        value = newton_values(nodes, sums, limits)
+        value = newton_values(nodes, sums, limits, weight)
         if noise is not None:
             value += leaf_noise(
                 nodes, sums[1], limits, noise.deviation, gaussian(len(value), noise.key / structure.output)

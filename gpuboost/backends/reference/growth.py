@@ -17,7 +17,7 @@ from gpuboost.backends.numerics.random_trees import random_structure
 from gpuboost.backends.prediction.routing import dense_rows
 from gpuboost.backends.reference.splits import Split, best_split, shared_splits
 from gpuboost.keys import Key
-from gpuboost.types import Array, Candidates, Gradients, Limits, Nodes, Structure, Target, TrainingSet
+from gpuboost.types import Array, Candidates, Limits, Nodes, Structure, Target, TrainingSet
 
 Histograms = dict[int, Array]
 """feature: (b + 1, 3) int64 of g, h, count"""
@@ -80,6 +80,7 @@ class Node:
     depth: int
     bounds: tuple[float, float] = FREE  # of the leaf values below, if there are constraints
     path: tuple[int, ...] = ()  # features of the splits above
+    value: float = 0.0  # to which those below are drawn
     split: Split | None = None  # the best one, if any gains
     left: int = 0
     right: int = 0
@@ -102,7 +103,7 @@ class GrowingTree:
     candidates: Candidates
     limits: Limits
     output: int
-    rows_per_h: float
+    weight: int  # sum of the multiplicities of the rows
     directions: Array | None  # (d,) int64; None: leaf values have no bounds
     paths: PathRule | None  # None: any features may split the nodes of a path
     nodes: list[Node] = field(default_factory=list)
@@ -124,12 +125,21 @@ class GrowingTree:
             candidates,
             limits,
             output,
-            _weight(target.gradients) / max(int(h.sum()), 1),
+            target.gradients.weight,
             of_features(limits.directions, data.cuts) if limits.bounded else None,
             None if limits.interactions is None else PathRule.of_features(limits.interactions, data.cuts),
         )
-        tree._add(np.arange(len(g)), 0).bounds = -limits.largest_value, limits.largest_value
+        root = tree._add(np.arange(len(g)), 0)
+        root.bounds = -limits.largest_value, limits.largest_value
+        if limits.path_smooth > 0.0:
+            alone = NodeBounds(*root.bounds, np.empty(0, np.int64), limits.reg_alpha)
+            root.value = alone.value(root.g * units[0], root.h * units[1], limits.reg_lambda)
         return tree
+
+    @property
+    def rows_per_h(self) -> float:
+        """Rows per unit of h in the whole tree."""
+        return self.weight / max(self.nodes[0].h, 1)
 
     @property
     def room(self) -> int:
@@ -164,7 +174,8 @@ class GrowingTree:
         histograms, totals = [self._histograms(node) for node in level], [node.totals for node in level]
         noise, rest = self.candidates.gain_noise(self.output), (self.n_bins, self.categorical, self.rows_per_h)
         draws, depth = self.candidates.random_cuts(self.output), level[0].depth
-        shared = shared_splits(histograms, totals, self.units, self.limits, *rest, noise, depth, draws)
+        within = [bounds for node in level if (bounds := self._within(node)) is not None]
+        shared = shared_splits(histograms, totals, self.units, self.limits, *rest, noise, depth, draws, within)
         for i, node in enumerate(level):
             node.split = shared[i] if shared else None
 
@@ -183,8 +194,9 @@ class GrowingTree:
             child.path = (*node.path, split.feature)
         if (within := self._within(node)) is not None:
             ridge, (unit_g, unit_h) = self.limits.reg_lambda, self.units
-            values = (within.value(child.g * unit_g, child.h * unit_h, ridge) for child in children)
-            children[0].bounds, children[1].bounds = within.children(split.feature, *values)
+            for child in children:
+                child.value = within.value(child.g * unit_g, child.h * unit_h, ridge)
+            children[0].bounds, children[1].bounds = within.children(split.feature, *(c.value for c in children))
         return children
 
     def structure(self, data: TrainingSet, target: Target) -> Structure:
@@ -203,6 +215,7 @@ class GrowingTree:
             target.version,
             leaf_of_row if target.rows is None else None,
             sums if target.gives_leaf_sums else None,
+            weight=self.weight,
         )
 
     def _add(self, rows: Array, depth: int) -> Node:
@@ -211,7 +224,11 @@ class GrowingTree:
         return node
 
     def _within(self, node: Node) -> NodeBounds | None:
-        return None if self.directions is None else NodeBounds(*node.bounds, self.directions, self.limits.reg_alpha)
+        if self.directions is None:
+            return None
+        limits = self.limits
+        smoothing = limits.smoothing(self.nodes[0].h * self.units[1], self.weight)
+        return NodeBounds(*node.bounds, self.directions, limits.reg_alpha, smoothing, node.value)
 
     def _drawn(self, node: Node) -> Array:
         """The features that are drawn for the node, increasing; all candidates, if it draws none."""
@@ -264,9 +281,3 @@ def _as_arrays(tree: GrowingTree) -> Nodes:
             [s.words(n_bins[s.feature]) if s else np.zeros(8, np.uint32) for s in made], np.uint32
         ).reshape(-1, 8),
     )
-
-
-def _weight(gradients: Gradients) -> int:
-    """Sum of the multiplicities of the gradients' rows."""
-    m = gradients.multiplicity
-    return gradients.g.shape[1] if m is None else int(m.sum())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -107,28 +107,30 @@ def shared_splits(
     noise: Noise | None = None,
     depth: int = 0,
     draws: Key | None = None,
+    within: list[NodeBounds] | None = None,
 ) -> list[Split] | None:
     """One split for all nodes of a level, each with its own gain; None if no candidate gains.
 
     The candidates are those of the level's summed histogram. A candidate's gain is the sum over the nodes, in their
     order; a node in which a side is not allowed gains 0. The first of the largest gains is the split of all nodes.
 
-    histograms, totals: one per node, as for ``best_split``; depth: of the level, in place of sums in ``winner``.
+    histograms, totals, within: one per node, as for ``best_split``; depth: of the level, for sums in ``winner``.
     """
     splits: dict[int, Split | None] = {}
     own_totals = [np.array(total, np.int64) for total in totals]
+    bounds: Sequence[NodeBounds | None] = within or [None] * len(totals)
     for f in sorted(histograms[0]):
         nodes = [histogram[f] for histogram in histograms]
         word = None if draws is None else word_of((depth, 0), f, draws)
         rest = int(n_bins[f]), bool(categorical[f]), rows_per_h, word
-        splits[f] = _best_shared(f, nodes, own_totals, units, limits, *rest)
+        splits[f] = _best_shared(f, nodes, own_totals, bounds, units, limits, *rest)
     best = _won(splits, (depth, 0), noise)
     if best is None:
         return None
     f, b = best.feature, int(n_bins[best.feature])
     ridge = _ridge(sum(histogram[f] for histogram in histograms), bool(categorical[f]), limits)
     lefts = [_left(histogram[f], best, b) for histogram in histograms]
-    gains = [_gain(left, total, units, limits, ridge) for left, total in zip(lefts, own_totals, strict=True)]
+    gains = [_gain(*node, units, limits, ridge) for node in zip(lefts, own_totals, bounds, strict=True)]
     return [replace(best, gain=gain) for gain in gains]
 
 
@@ -141,6 +143,7 @@ def _best_shared(
     f: int,
     of_nodes: list[Array],
     totals: list[Array],
+    within: Sequence[NodeBounds | None],
     units: tuple[float, float],
     limits: Limits,
     b: int,
@@ -150,12 +153,12 @@ def _best_shared(
 ) -> Split | None:
     level, total = np.sum(of_nodes, axis=0), np.sum(totals, axis=0)
     ridge = _ridge(level, categorical, limits)
-    parents = _in_order(_held_score(node, units, limits, ridge) for node in totals)
+    parents = _in_order(_held_score(*node, units, ridge) for node in zip(totals, within, strict=True))
     gain, best = max(limits.min_split_gain, NOISE * parents), None
     used = [c for c in range(b + 1) if _seen(level[c], limits)]
     for candidate in _candidates(level, used, total, b, units, limits, rows_per_h, categorical, word):
         lefts = (_left(sums, candidate, b) for sums in of_nodes)
-        here = _in_order(_gain(left, node, units, limits, ridge) for left, node in zip(lefts, totals, strict=True))
+        here = _in_order(_gain(*node, units, limits, ridge) for node in zip(lefts, totals, within, strict=True))
         if here > gain:
             gain, best = here, candidate
     return None if best is None else _settled(best, f, gain, level[b], total, b, limits)
@@ -175,21 +178,20 @@ def _left(sums: Array, split: _Candidate | Split, b: int) -> Array:
     return sums[: split.bin + 1].sum(axis=0) + (sums[b] if split.missing_left else 0)
 
 
-def _gain(left: Array, total: Array, units: tuple[float, float], limits: Limits, ridge: float) -> float:
+def _gain(
+    left: Array, total: Array, within: NodeBounds | None, units: tuple[float, float], limits: Limits, ridge: float
+) -> float:
     """The gain of a shared split at one of its nodes; 0 if a side is not allowed."""
     right = total - left
     if not _allowed(left, units, limits) or not _allowed(right, units, limits):
         return 0.0
-    both = _held_score(left, units, limits, ridge) + _held_score(right, units, limits, ridge)
-    return both - _held_score(total, units, limits, ridge)
+    both = _held_score(left, within, units, ridge) + _held_score(right, within, units, ridge)
+    return both - _held_score(total, within, units, ridge)
 
 
-def _held_score(sums: Array, units: tuple[float, float], limits: Limits, ridge: float) -> float:
-    """``_score`` with ``reg_alpha`` and ``max_delta_step``."""
-    if not limits.regularised:
-        return _score(sums, units, ridge)
-    within = NodeBounds(-limits.largest_value, limits.largest_value, np.empty(0, np.int64), limits.reg_alpha)
-    return within.score(*_measured(sums, units), ridge)
+def _held_score(sums: Array, within: NodeBounds | None, units: tuple[float, float], ridge: float) -> float:
+    """``_score``, with values that are regularised by more than lambda if there is ``within``."""
+    return _score(sums, units, ridge) if within is None else within.score(*_measured(sums, units), ridge)
 
 
 def _ridge(sums: Array, categorical: bool, limits: Limits) -> float:
@@ -213,7 +215,7 @@ def _best_of_feature(
     used = [c for c in range(b + 1) if _seen(sums[c], limits)]
     ridge = _ridge(sums, categorical, limits)
     free = _score(total, units, ridge)
-    parent = free if within is None else within.score(*_measured(total, units), ridge)
+    parent = _held_score(total, within, units, ridge)
     gain, best = max(limits.min_split_gain, NOISE * max(abs(parent), free)), None
     for candidate in _candidates(sums, used, total, b, units, limits, rows_per_h, categorical, word):
         if cuts is not None and not cuts[candidate.bin >> 5] >> np.uint32(candidate.bin & 31) & np.uint32(1):

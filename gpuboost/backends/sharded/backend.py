@@ -15,7 +15,7 @@ from gpuboost.backends.cpu.layout import layout_of
 from gpuboost.backends.cpu.leaves import with_values
 from gpuboost.backends.host.threads import ThreadPool
 from gpuboost.backends.host.workspace import Workspaces
-from gpuboost.backends.numerics.leaf_values import weight_scale
+from gpuboost.backends.numerics.leaf_values import climbed, weight_scale
 from gpuboost.backends.numerics.monotone import bound_leaves
 from gpuboost.backends.numerics.probabilities import ProbabilityRule
 from gpuboost.backends.numerics.random_trees import counted, random_structure
@@ -197,22 +197,26 @@ class Sharded(Machine):
         nodes = grower.finished(reduce(add, counts))
         self._workspaces.give_back(workspace)
         leaf_sums = grower.sums() if target.gives_leaf_sums else None
-        return Structure(nodes, output, target.version, leaf_of_row if target.rows is None else None, leaf_sums)
+        leaf_of_all = leaf_of_row if target.rows is None else None
+        return Structure(nodes, output, target.version, leaf_of_all, leaf_sums, weight=weight)
 
     def leaf_values(
         self, structure: Structure, gradients: Gradients, data: TrainingSet, limits: Limits, version: int,
         noise: Noise | None = None,
     ) -> tuple[FittedTree, Array]:  # fmt: skip
-        nodes, leaf_of_row, sums = structure.nodes, structure.leaf_of_row, structure.sums
+        nodes, leaf_of_row, sums, weight = structure.nodes, structure.leaf_of_row, structure.sums, structure.weight
         if leaf_of_row is None:
             (number,) = self._driver.keep(1, Shard.route, nodes)
             leaf_of_row = self._array(number, (data.n_rows,))
         if sums is None or structure.version != version:
             exact, rows, units = self._leaf_integers(gradients, structure.output, leaf_of_row, len(nodes.feature))
+            if limits.path_smooth > 0.0:
+                exact = np.stack([climbed(nodes, sums) for sums in exact.T], axis=1)
+                _, weight = self._scales(gradients, structure.output)
             sums = exact[:, 0] * units[0], exact[:, 1] * units[1]
             if structure.blind:
                 nodes = counted(nodes, exact[:, 1], rows, units[1])
-        return with_values(structure, nodes, sums, limits, noise), leaf_of_row
+        return with_values(structure, nodes, sums, weight, limits, noise), leaf_of_row
 
     def leaf_quantiles(
         self, tree: FittedTree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet

@@ -51,8 +51,8 @@ class ShardedGrower:
         self._tree = NodeTable(limits, n_rows)
         can = can_split_root(limits, n_rows, totals[1], units[1])
         self._new_pairs = self._tree.init_root(n_rows, totals, can_split=can)
-        rows_per_h = weight / max(totals[1], 1)
-        self._search = Search(layout, cuts, limits, candidates, output, self._units, rows_per_h, False, pool)
+        of_rows = weight / max(totals[1], 1), limits.smoothing(totals[1] * units[1], weight)
+        self._search = Search(layout, cuts, limits, candidates, output, self._units, *of_rows, False, pool)
         self._histograms = Histograms(rows, NO_PAIRS, limits, len(self._tree.node), NEVER_PACKED, workspace)
 
     def grow(self) -> None:
