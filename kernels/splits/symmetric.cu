@@ -139,7 +139,8 @@ static __device__ void share_split(const Candidate *candidates, i32 t, const i32
     const Rule *rule = values.rule;
     const i32 lane = threadIdx.x & 31;
     f64 gain = 0.0;
-    const i32 key = feature_of(candidates, features, t, number_of(nodes[begin].depth, 0), noise, gain);
+    const i32 depth = begin < end ? nodes[begin].depth : 0; // a finished tree has no level, and may have no such node
+    const i32 key = feature_of(candidates, features, t, number_of(depth, 0), noise, gain);
     for (i32 v = begin + (threadIdx.x >> 5); v < end; v += WARPS) {
         Node &node = nodes[v];
         if (node.state != NEW)

@@ -69,8 +69,24 @@ CASES |= {
 }
 
 
+OTHERS = (
+    "two workers, deep",
+    "two workers, drawn rows",
+    "any number of rows",
+    "rows drawn by losses",
+    "controlled by leaf",
+    "features drawn by node",
+    "lengths for quantiles",
+    "drawn splines of drawn rows",
+    "trees by themselves",
+    "a ranking by all pairs",
+)  # whose arrays, each by itself, other cases ask for too
+
+
 @pytest.mark.filterwarnings("ignore:variance_control")
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, marks=pytest.mark.slow) if case in OTHERS else case for case in CASES]
+)
 def test_it_is_what_the_device_is_asked_for(rng, case):
     params, n, d, n_classes = CASES[case]
     x = np.stack([rng.permutation(n) for _ in range(d)], axis=1) / n  # every feature has as many bins as there may be

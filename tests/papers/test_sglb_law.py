@@ -147,11 +147,14 @@ def evenly(data: TrainingSet) -> Array:
     return np.concatenate([np.full(count, 1.0 / (len(cuts) * count)) for count in cuts])
 
 
-def check_stationary_law(chains: int = 8, rounds: int = 7000, random_from: int | None = None) -> None:
+def check_stationary_law(
+    chains: int = 8, rounds: int = 7000, random_from: int | None = None, within: float = 0.05
+) -> None:
     """Variance of F over the law's own, P_infinity being that of pure noise: .95 to 1.05 on average over the rows.
 
     Chance accounts for 0.017 of the ratio (chains differ by 0.05). Of larger steps the law is another one: it is that
     of eps -> 0, and structures follow the scores (measured at eps = 0.3: 1.06, and 26 % of the splits differ).
+    Where ``within`` is larger, nothing else is checked.
     """
     rng, rate, gamma, burn_in = np.random.default_rng(5), 0.1, 0.05, 1000
     x = rng.normal(size=(300, 3))
@@ -165,7 +168,9 @@ def check_stationary_law(chains: int = 8, rounds: int = 7000, random_from: int |
     of_shapes = None if random_from is None else residual
     covariance = stationary(p, projectors, counts, rate, gamma, 2.0 / rate, of_shapes)
     ratio = scores.var(axis=0) / np.diag(covariance)[cell_of_row]
-    assert 0.95 < ratio.mean() < 1.05, f"variance over the law's: {ratio.mean()}"
+    assert abs(ratio.mean() - 1.0) < within, f"variance over the law's: {ratio.mean()}"
+    if within > 0.05:
+        return
     assert 0.85 < ratio.min() < ratio.max() < 1.15
 
     q = sum(w * one for w, one in zip(p, projectors, strict=True))
@@ -177,9 +182,16 @@ def check_stationary_law(chains: int = 8, rounds: int = 7000, random_from: int |
     assert 0.5 * np.abs(frequencies([run[1] for run in runs], number) - p).sum() < 0.07
 
 
-def check_law_of_random_shapes() -> None:
-    """The same where shapes are drawn from the start: the law then holds with P known, and no gradient in it."""
-    check_stationary_law(random_from=0)
+def check_short_chains(random_from: int | None = None) -> None:
+    """A twelfth of the rounds tells a defect: the bound is half of the law's variance.
+
+    Right chains have 0.86 and 1.00 of it, the planted defects 0.004 to 0.31; chance accounts for 0.06 to 0.15.
+    """
+    check_stationary_law(chains=2, rounds=3000, random_from=random_from, within=0.5)
+
+
+def check_short_chains_of_random_shapes() -> None:
+    check_short_chains(random_from=0)
 
 
 @pytest.mark.slow
@@ -189,7 +201,15 @@ def test_the_law_of_the_scores_is_the_one_of_the_theorem() -> None:
 
 @pytest.mark.slow
 def test_the_law_holds_where_shapes_are_drawn_at_random() -> None:
-    check_law_of_random_shapes()
+    """P is known then, and there is no gradient in the law."""
+    check_stationary_law(random_from=0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("check", [check_short_chains, check_short_chains_of_random_shapes])
+def test_short_chains_are_near_the_law_too(check: Callable[[], None]) -> None:
+    """They are what the planted defects are held to."""
+    check()
 
 
 # the noise of a leaf, and of the structure
@@ -317,10 +337,10 @@ def without_leaf_noise(chain: Chain, data: TrainingSet) -> Chain:
         (without_structure_noise, check_structure_noise),
         (without_leaf_noise, check_two_leaves),
         (without_leaf_noise, check_leaf_noise),
-        pytest.param(colder_by_root_n, check_stationary_law, marks=pytest.mark.slow),
-        pytest.param(without_leaf_noise, check_stationary_law, marks=pytest.mark.slow),
-        pytest.param(without_structure_noise, check_stationary_law, marks=pytest.mark.slow),
-        pytest.param(without_leaf_noise, check_law_of_random_shapes, marks=pytest.mark.slow),
+        pytest.param(colder_by_root_n, check_short_chains, marks=pytest.mark.slow),
+        pytest.param(without_leaf_noise, check_short_chains, marks=pytest.mark.slow),
+        pytest.param(without_structure_noise, check_short_chains, marks=pytest.mark.slow),
+        pytest.param(without_leaf_noise, check_short_chains_of_random_shapes, marks=pytest.mark.slow),
     ],
 )
 def test_a_planted_defect_is_found(defect: Callable[..., Chain], check: Callable[[], None]) -> None:

@@ -172,12 +172,11 @@ def name_of(text: str) -> tuple[str, str]:
     )
 
 
-@cache
-def rows() -> dict[tuple[str, str, str], tuple[Resources, ...]]:
+def rows(architectures: tuple[int, ...] = ARCHITECTURES) -> dict[tuple[str, str, str], tuple[Resources, ...]]:
     """(file, variant, kernel) -> the most that it takes on each architecture, over texts of one name."""
     found: dict[tuple[str, str, str], list[tuple[Resources, ...]]] = defaultdict(list)
     for text, functions in usual():
-        on = [resources(text, architecture, functions) for architecture in ARCHITECTURES]
+        on = [resources(text, architecture, functions) for architecture in architectures]
         for kernel in on[0]:
             found[*name_of(text), kernel].append(tuple(one[kernel] for one in on))
     return {name: max(several, key=str) for name, several in sorted(found.items())}
