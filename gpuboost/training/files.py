@@ -60,6 +60,8 @@ LATER: dict[str, Any] = {
     "reg_alpha": 0.0,
     "max_delta_step": 0.0,
     "extra_trees": False,
+    "multi_output": "one_tree_per_output",
+    "sketch": None,
 }
 """Parameters that earlier versions did not have, and the defaults at which files leave them out"""
 
