@@ -47,23 +47,26 @@ def _score(sums, units, ridge):
 
 
 @kernel
-def _mean_h(sums, units):
-    """Mean over the outputs of H."""
-    total = 0.0
-    for j in range(sums.shape[0]):
-        total += sums[j, 1] * units[j, 1]
-    return total / sums.shape[0]
-
-
-@kernel
-def _gain(left, right, units, rows_left, rows_right, limits):
-    """The scores of both sides; 0 if one of them is not allowed."""
-    h_left, h_right = _mean_h(left, units), _mean_h(right, units)
-    if not (h_left > 0.0 and h_left >= limits.least_h and h_right > 0.0 and h_right >= limits.least_h):
-        return 0.0
-    if rows_left < limits.least_rows or rows_right < limits.least_rows:
-        return 0.0
-    return _score(left, units, limits.ridge) + _score(right, units, limits.ridge)
+def _sides(left, total, units, rows_left, rows_right, limits):
+    """Scores of both sides in sum, 0 if one is not allowed; and whether the left one has the larger mean H."""
+    score_left, score_right, h_left, h_right = 0.0, 0.0, 0.0, 0.0
+    for j in range(left.shape[0]):
+        unit_g, unit_h = units[j, 0], units[j, 1]
+        g, h = left[j, 0] * unit_g, left[j, 1] * unit_h
+        h_left += h
+        below = h + limits.ridge
+        if below > 0.0:
+            score_left += g * g / below
+        g, h = (total[j, 0] - left[j, 0]) * unit_g, (total[j, 1] - left[j, 1]) * unit_h
+        h_right += h
+        below = h + limits.ridge
+        if below > 0.0:
+            score_right += g * g / below
+    h_left, h_right = h_left / left.shape[0], h_right / left.shape[0]
+    allowed = h_left > 0.0 and h_left >= limits.least_h and h_right > 0.0 and h_right >= limits.least_h
+    if not allowed or rows_left < limits.least_rows or rows_right < limits.least_rows:
+        return 0.0, False
+    return score_left + score_right, h_left > h_right
 
 
 @kernel
@@ -76,10 +79,11 @@ def _seen(cell, count, limits):
 
 
 @kernel
-def _search(cells, counts, b, categorical, total, n_rows, units, limits, parent, left, right, found):
+def _search(cells, counts, b, categorical, total, n_rows, units, limits, parent, left, found):
     """found = gain, bin, whether missing values go left, whether all categories do: the first of the largest gains.
 
-    cells (b + 1, s, 2) int64, counts (b + 1,) int64; left, right: room for (s, 2).
+    cells (b + 1, s, 2) int64, counts (b + 1,) int64; left: room for (s, 2). A cut after a bin without rows is the one
+    before it.
     """
     gain = max(limits.least_gain, limits.noise * parent)
     missing = _seen(cells[b], counts[b], limits)
@@ -89,7 +93,8 @@ def _search(cells, counts, b, categorical, total, n_rows, units, limits, parent,
     last = b if missing or categorical else b - 1
     for c in range(last + 1 if categorical and missing else last):
         only_missing = categorical and c == b
-        if categorical and not only_missing and not _seen(cells[c], counts[c], limits):
+        if (categorical or c > 0) and not only_missing and not _seen(cells[c], counts[c], limits):
+            rows_left += 0 if categorical else counts[c]
             continue
         for way in range(2 if missing and not categorical and c < b - 1 else 1):
             if only_missing:
@@ -104,14 +109,12 @@ def _search(cells, counts, b, categorical, total, n_rows, units, limits, parent,
             else:
                 left += cells[b]
                 rows_left += counts[b]
-            right[:] = total - left
-            both = _gain(left, right, units, rows_left, n_rows - rows_left, limits)
+            both, heavier = _sides(left, total, units, rows_left, n_rows - rows_left, limits)
             here = both - parent
             if both > 0.0 and here > gain:
                 gain = here
-                heavier = not missing and _mean_h(left, units) > _mean_h(right, units)
                 found[0], found[1], found[3] = gain, c, only_missing
-                found[2] = way == 1 or (heavier and not only_missing)
+                found[2] = way == 1 or (heavier and not missing)
             if way == 1:
                 left -= cells[b]
                 rows_left -= counts[b]
@@ -127,7 +130,7 @@ def best_splits(rows, limits, competes, n_bins, categorical, first, last, found)
     rows, limits = VectorRows(*rows), VectorLimits(*limits)
     s = rows.packed.shape[1]
     cells, counts = np.empty((257, s, 2), np.int64), np.empty(257, np.int64)
-    left, right = np.empty((s, 2), np.int64), np.empty((s, 2), np.int64)
+    left = np.empty((s, 2), np.int64)
     for i in range(competes.shape[0]):
         begin, end = rows.begins[i], rows.begins[i + 1]
         parent = _score(rows.totals[i], rows.units, limits.ridge)
@@ -148,7 +151,7 @@ def best_splits(rows, limits, competes, n_bins, categorical, first, last, found)
                     cells[c, j, 1] += both & np.int64(0xFFFF_FFFF)
             _search(
                 cells[: b + 1], counts, b, categorical[f], rows.totals[i], end - begin, rows.units, limits, parent,
-                left, right, found[i, f],
+                left, found[i, f],
             )  # fmt: skip
 
 
