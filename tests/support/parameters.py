@@ -484,6 +484,7 @@ def _functions() -> list[Call]:
         "n_features": "count",
         "estimator": "anything",
         "n_classes": "anything",
+        "n_outputs": "anything",
         "weighted": "flag",
         "eval_rows": "count or 0",
         "n_queries": "anything",
