@@ -21,6 +21,7 @@ GROUPS = {
     "feature_sampling": ("Feature sampling", ("gpuboost.learners",)),
     "langevin": ("Langevin boosting", ("gpuboost.langevin",)),
     "learning_rates": ("Learning rates", ("gpuboost.learning_rates",)),
+    "multi_output": ("Several outputs", ("gpuboost.multi_output",)),
     "splits_and_steps": ("Splits and steps", ("gpuboost.growth", "gpuboost.steps")),
     "execution": ("Execution", ("gpuboost.execution", "gpuboost.backends")),
     "errors": ("Errors and warnings", ("gpuboost.errors",)),

@@ -60,6 +60,9 @@ from gpuboost.model_selection.permutation import permutation_importance as permu
 from gpuboost.model_selection.posterior_fit import PosteriorFit as PosteriorFit
 from gpuboost.model_selection.posterior_fit import fit_posterior as fit_posterior
 from gpuboost.model_selection.search import search as search
+from gpuboost.multi_output.random_outputs import RandomOutputs as RandomOutputs
+from gpuboost.multi_output.random_projection import RandomProjection as RandomProjection
+from gpuboost.multi_output.top_outputs import TopOutputs as TopOutputs
 from gpuboost.predictor import ClassifierPredictor as ClassifierPredictor
 from gpuboost.predictor import ModelPredictor as ModelPredictor
 from gpuboost.predictor import load_predictor as load_predictor

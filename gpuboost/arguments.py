@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.errors import InputError, shown
+from gpuboost.errors import InputError, RecipeError, shown
 
 
 def is_integer(value: Any, low: float = -inf, high: float = inf) -> bool:
@@ -21,6 +21,13 @@ def is_integer(value: Any, low: float = -inf, high: float = inf) -> bool:
     if isinstance(value, bool) or not isinstance(value, Integral):
         return False
     return low <= int(value) <= high
+
+
+def checked_count(argument: str, name: str, value: Any) -> int:
+    """The value as an int of 1 or more; raises RecipeError otherwise."""
+    if not is_integer(value, 1):
+        raise RecipeError(f"{argument}: {name} must be a whole number, 1 or more; got {shown(value)}.")
+    return int(value)
 
 
 def is_real(value: Any, low: float = -inf, high: float = inf) -> bool:

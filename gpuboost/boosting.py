@@ -1,4 +1,4 @@
-"""The boosting loop: gradient descent in function space, one tree per output a round.
+"""The boosting loop: gradient descent in function space, one tree per output, or one for all of them, a round.
 
     F_{j+1} = (1 - gamma eps) F_j + eps h_j,     h_j fitted to the gradient at F_{k(j)},  k(j) <= j
 
@@ -10,6 +10,7 @@ Each idea is one piece of the recipe, called in one place below:
     cut_rule     the cuts that compete (extra_trees)
     langevin     noise on the gradient, for the shape of a tree and for its values, and shrinkage of the model
     growth       the search for a tree's shape
+    multi_output the shapes of several outputs: one for each, or one for all, searched by a sketch of the gradients
     weak_learner the functions that are boosted: trees, splines, effects of categories, any regressor
     step         the length of the step along a tree
     execution    the workers that build trees, and how stale their gradients may be
@@ -70,7 +71,8 @@ class WorkerFit:
         noisy = chain.perturb(backend, target, root / Stream.STRUCTURE_NOISE / ticket)  # SGLB: g + s zeta'
         search = weak_learner.search(root / Stream.BASE_LEARNER / ticket)
         grow = chain.grow(search, recipe.growth.limits, root / Stream.RANDOM_STRUCTURE / ticket)
-        structures = tuple(grow(backend, data, noisy, output, candidates) for output in range(recipe.loss.n_outputs))
+        rest = grow, recipe.growth.limits, root / Stream.SKETCH / ticket
+        structures = recipe.multi_output.grow(backend, data, noisy, candidates, *rest)
         if self.observe is not None:
             self.observe(structures)  # a selection by the gains of past rounds
         return structures

@@ -35,6 +35,7 @@ class Stream(StrEnum):
     SCORE_NOISE = "score noise"
     RANDOM_STRUCTURE = "random structure"
     BASE_LEARNER = "base learner"
+    SKETCH = "sketch"
 
     # within a tree
     NODE = "node"  # features of a node, followed by its number

@@ -22,6 +22,7 @@ from gpuboost.composition.interactions import interaction_findings
 from gpuboost.composition.learners import learner_findings
 from gpuboost.composition.learning_rate import rate_findings
 from gpuboost.composition.monotone import monotone_findings
+from gpuboost.composition.multi_output import multi_output_findings
 from gpuboost.composition.regularisation import regularisation_findings
 from gpuboost.composition.sampling import sampling_findings
 from gpuboost.errors import RecipeError, UnprovenError
@@ -46,6 +47,7 @@ from gpuboost.losses.base import estimates_spread
 from gpuboost.losses.distribution import scaled_to_start
 from gpuboost.losses.protocol import Loss
 from gpuboost.losses.start_values import OPTIMUM, StartRule, start_value
+from gpuboost.multi_output import MultiOutput, OneTreePerOutput
 from gpuboost.records import declared
 from gpuboost.sampling import EveryRow, ImportanceSampling, Sampler, Sampling, recall, sampler_of
 from gpuboost.sampling.protocol import SamplingTraits
@@ -77,6 +79,7 @@ class Recipe:
     permutations: int = 0  # of ordered target statistics: a sequence of trees for each; 0 without statistics
     views: FeatureViews | None = None  # the features of each permutation, if there are several
     averages: bool = False  # True: the model is the mean of its rounds, and rates are 1, 1/2, 1/3 ...
+    multi_output: MultiOutput = field(default_factory=OneTreePerOutput)
     rates: Rates = ()  # of each round of the model, if they differ; learning_rate is then the largest of this fit
 
     def __post_init__(self) -> None:
@@ -165,6 +168,9 @@ class Recipe:
         of_pieces += self.execution_findings + self.learner_findings + self.monotone_findings
         of_pieces += self.interaction_findings + self.regularisation_findings + self.encoding_findings
         of_pieces += rate_findings(self.rates, self.langevin)
+        trees = self.base_learner is None
+        pieces = self.growth.limits, self.learners, self.langevin, self.execution
+        of_pieces += multi_output_findings(self.multi_output, *pieces, trees=trees)
         if self.averages:
             of_pieces += averaging_findings(self.sampling, self.execution, self.permutations)
         return of_pieces + array_loss_findings(self.loss, self.sampling, self.execution) + self.inert

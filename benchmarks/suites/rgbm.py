@@ -17,11 +17,10 @@ import numpy as np
 import gpuboost as gb
 from gpuboost.benchmarks.data import real
 from gpuboost.benchmarks.data.synthetic import text_like, year_like
-from gpuboost.benchmarks.harness import paper_figures, peers
+from gpuboost.benchmarks.harness import paper_figures, peers, rgbm_plot
 from gpuboost.benchmarks.harness.cases import Setting
 from gpuboost.benchmarks.harness.experiments import Experiment, Finding, Options, Part
 from gpuboost.benchmarks.harness.store import Data
-from gpuboost.benchmarks.suites import rgbm_plot
 from gpuboost.benchmarks.suites.rgbm_runs import BINS, Curve, compared, follow, shuffled
 from gpuboost.benchmarks.suites.rgbm_theory import theory
 

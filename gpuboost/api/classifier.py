@@ -94,6 +94,8 @@ class GradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         start: str | float = "optimum",
         execution: Any = None,
         base_learner: Any = None,
+        multi_output: str = "one_tree_per_output",
+        sketch: Any = None,
         early_stopping_rounds: int | None = None,
         validation_fraction: float | None = None,
         eval_metric: Any = None,
@@ -136,6 +138,8 @@ class GradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         self.start = start
         self.execution = execution
         self.base_learner = base_learner
+        self.multi_output = multi_output
+        self.sketch = sketch
         self.early_stopping_rounds = early_stopping_rounds
         self.validation_fraction = validation_fraction
         self.eval_metric = eval_metric

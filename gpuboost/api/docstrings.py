@@ -111,6 +111,14 @@ base_learner : None, family of ``gb.learners``, list of families, or regressor
     Base learner: trees; splines, straight lines, effects of categories ... that compete in each round, see
     ``gb.learners``; or any regressor with scikit-learn's interface, cloned in each round. Such regressors and
     ``LinearTree`` are fitted on the CPU, all others on ``device``.
+multi_output : "one_tree_per_output" or "one_tree"
+    With several scores a row (y of several columns, classes, quantiles): a tree for each in every round, or one tree
+    for all, whose splits maximise the sum of their gains and whose leaves have a value for each (XGBoost:
+    ``multi_strategy="multi_output_tree"``). On the CPU, for ``growth`` "depthwise" and "leafwise".
+sketch : None or policy
+    Gradients that the splits of ``multi_output="one_tree"`` are searched by: those of all outputs (None), or few
+    in their place, ``gb.TopOutputs(5)``, ``gb.RandomOutputs(5)`` or ``gb.RandomProjection(5)``, which is faster with
+    many outputs. Leaf values are of all outputs in any case.
 execution : None or policy
     None: one worker with all threads. ``gb.Asynchronous(4)``: several workers, each of which starts a tree on
     the newest gradients. ``gb.SimulatedWorkers(32)``: the same, simulated. ``gb.Replay(log)``: replay of a run.

@@ -16,6 +16,7 @@ from gpuboost.data.cuts import check_max_bins, divided
 from gpuboost.data.row_metadata import RowMetadata
 from gpuboost.errors import DeviceError, RecipeError, shown
 from gpuboost.losses.protocol import Loss, is_list_loss
+from gpuboost.multi_output import OneTree
 from gpuboost.recipe import Recipe
 from gpuboost.training import parameters
 from gpuboost.training.base_learners import not_on_gpus, with_numbers
@@ -24,9 +25,11 @@ from gpuboost.training.constraints.interactions import of_size
 from gpuboost.training.constraints.monotone import constrains
 from gpuboost.training.devices import check_losses
 from gpuboost.training.memory.estimate import MemoryEstimate, training_memory
+from gpuboost.training.targets import of_columns
 
 SM_COUNT = 132  # of an H100 or H200: what is assumed where there is no GPU to ask
 MOST_ROWS = 2**31 - 1  # of a table on a GPU, which numbers rows by 32 bits
+
 QUERY = 100  # rows of a query, where nothing is said of queries
 
 
@@ -36,6 +39,7 @@ def estimate_memory(
     estimator: Any = None,
     *,
     n_classes: int | None = None,
+    n_outputs: int | None = None,
     weighted: bool = False,
     eval_rows: int = 0,
     n_queries: int | None = None,
@@ -53,6 +57,8 @@ def estimate_memory(
         Whose parameters count; ``params`` take precedence. None: a regressor of default parameters, or a classifier if
         ``n_classes`` is given.
     n_classes : int, optional
+    n_outputs : int, optional
+        Columns of y, if there are several.
     weighted : bool
         Whether rows have weights that are not all 1.
     eval_rows : int
@@ -81,6 +87,8 @@ def estimate_memory(
     known_params = _parameters(estimator, classes, params)
     check_max_bins(known_params["max_bins"])
     loss = _loss(known_params["loss"], classes)
+    if n_outputs is not None:
+        loss = of_columns(loss, parameters.integer("n_outputs", n_outputs, 2))
     recipe = _recipe(known_params, loss, n, d)
     cuts = divided([np.arange(known_params["max_bins"] - 1, dtype=np.float64)] * d)
     start = np.arange(queries + 1, dtype=np.int64) * n // queries if is_list_loss(loss) else None
@@ -111,6 +119,8 @@ def _recipe(params: Mapping[str, Any], loss: Loss, n: int, d: int) -> Recipe:
     recipe = with_numbers(parameters.recipe(params, loss, n, by_column=by_column), None)
     if (learner := not_on_gpus(params["base_learner"])) is not None:
         raise DeviceError(f"base_learner: {learner} is fitted on the CPU, and takes no memory of a GPU.")
+    if isinstance(recipe.multi_output, OneTree):
+        raise DeviceError("multi_output: one tree for all outputs is grown on the CPU, and takes no memory of a GPU.")
     check_losses(recipe)
     return recipe
 

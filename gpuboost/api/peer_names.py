@@ -54,6 +54,7 @@ PEER_NAMES = {
     "monotone_constraints": "monotonic_cst",
     "max_cat_to_onehot": "categorical_encoding=gb.OrderedTargetStatistics(one_hot_max_size=...)",
     "max_ctr_complexity": "categorical_encoding=gb.OrderedTargetStatistics(combinations=...)",
+    "multi_strategy": "multi_output",
     "n_iter_no_change": "early_stopping_rounds",
     "nthread": "n_jobs",
     "num_boost_round": "n_estimators",

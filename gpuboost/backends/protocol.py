@@ -1,7 +1,7 @@
 """Protocols of a machine: ``Session``, ``Trainer``, ``Predictor`` and ``ControlVariates`` make up a ``Backend``.
 
-``Reference`` is the definition; the other machines match it bit for bit. A machine that lacks some of the verbs says so
-in its ``offers``, and a recipe that needs them is refused.
+``OneTreeGrower`` is one more part. ``Reference`` is the definition; the other machines match it bit for bit. A machine
+that lacks some of the verbs says so in its ``offers``, and a recipe that needs them is refused.
 """
 
 from __future__ import annotations
@@ -46,11 +46,14 @@ class Capabilities:
     line_search: bool = True  # ``line_search`` and ``length_along``
     base_learners: bool = True  # base learners other than trees: ``smoothing``
     list_losses: bool = True  # losses of whole queries
+    one_tree: bool = True  # one tree for several outputs: ``grow_together``
     worker_streams: bool = False  # ``slots``: an execution context for each of several workers beside the server
 
 
-CPU_SHARDS = Capabilities(line_search=False, base_learners=False)
-GPU_SHARDS = Capabilities(sampling=False, langevin=False, line_search=False, base_learners=False, list_losses=False)
+CPU_SHARDS = Capabilities(line_search=False, base_learners=False, one_tree=False)
+GPU_SHARDS = Capabilities(
+    sampling=False, langevin=False, line_search=False, base_learners=False, list_losses=False, one_tree=False
+)
 
 
 class Session(Protocol):
@@ -295,6 +298,23 @@ class Predictor(Protocol):
         """(n, k, columns + 1, columns + 1) float64: interactions of each pair of columns, and last the mean score.
 
         Definition: ``backends.prediction.tree_shap``.
+        """
+        ...
+
+
+class OneTreeGrower(Protocol):
+    """The verb of one tree for several outputs, which not every machine offers: ``Capabilities.one_tree``."""
+
+    def grow_together(
+        self, data: TrainingSet, target: Target, searched: Gradients, candidates: Candidates, limits: Limits
+    ) -> tuple[Structure, ...]:
+        """The shape of one tree for all outputs of the target, once for each of them, depth-wise or leaf-wise.
+
+        ``searched`` are the (s, m) gradients, or a sketch of them, whose summed gains choose the splits.
+        ``backends.reference.one_tree`` is the definition. Each output has sums for leaf values of its own.
+
+        Raises:
+            InputError: if a gradient is not a finite number.
         """
         ...
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 
@@ -14,6 +14,8 @@ from gpuboost.errors import InputError
 from gpuboost.losses.base import BaseLoss, LossFacts
 from gpuboost.losses.protocol import Derivatives, Loss, RowDerivatives, RowValue, Value
 from gpuboost.types import Array
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 MULTILABEL = "multilabel"
 """The task of a loss of two classes for each column of y"""
@@ -144,7 +146,7 @@ def _row_value(value: Value) -> Callable[[Any, Array, float], float]:
             total += value(y[c], f[c], a)
         return total
 
-    return row_value
+    return _named_after(value, row_value)
 
 
 @cache
@@ -153,4 +155,14 @@ def _row_derivatives(derivatives: Derivatives) -> Callable[[Any, Array, Array, A
         for c in range(len(f)):
             g[c], h[c] = derivatives(y[c], f[c], a)
 
-    return row_derivatives
+    return _named_after(derivatives, row_derivatives)
+
+
+def _named_after(formula: Callable[..., Any], made: F) -> F:
+    """The function under a name of its own.
+
+    Machine code that other processes kept is linked by names: two functions of one name would be one.
+    """
+    name = f"{made.__name__}_of_{formula.__module__}.{formula.__qualname__}"
+    made.__name__ = made.__qualname__ = name.replace(".", "_")
+    return made

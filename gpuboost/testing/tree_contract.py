@@ -6,10 +6,13 @@ from abc import ABC
 from collections.abc import Callable
 from dataclasses import fields, replace
 from itertools import product
+from typing import cast
 
 import numpy as np
 
 from gpuboost import losses
+from gpuboost.backends.protocol import OneTreeGrower
+from gpuboost.backends.reference.backend import Reference
 from gpuboost.growth import DepthWise, Growth, LeafWise, Oblivious, SignStump
 from gpuboost.testing.cases import node_bytes, stump
 from gpuboost.testing.machine_cases import MachineCases, needs
@@ -63,6 +66,26 @@ class TreeContract(MachineCases, ABC):
             for growth in (DepthWise(Limits(12, 4)), LeafWise(Limits(7, 5))):
                 case = self._case(4, target="real", categorical=0.0)
                 self._as_defined(case, grow_once(losses.SquaredError(), growth, candidates))
+
+    @needs("one_tree")
+    def test_one_tree_for_several_outputs_is_that_of_the_definition(self) -> None:
+        machine, reference = self.machine(), Reference()
+        growths: tuple[Growth, ...] = (DepthWise(Limits(12, 4)), LeafWise(Limits(9, 6, min_samples_leaf=3)))
+        for seed, growth in enumerate(growths):
+            case = self._case(seed, weights="whole")
+            data = self.training_set(machine, case)
+            made = machine.gradients(losses.GaussianNLL(), varied_scores(machine, data, 2), data, None)
+            of_host = self.host_gradients(machine, made)
+            rest = every_feature(data), growth.limits
+            found = cast(OneTreeGrower, machine).grow_together(data, Target(3, None, made), made, *rest)
+            expected = reference.grow_together(case.data, Target(3, None, of_host), of_host, *rest)
+            for output, (ours, theirs) in enumerate(zip(found, expected, strict=True)):
+                assert (ours.output, ours.version) == (output, 3)
+                assert node_bytes(ours.nodes) == node_bytes(theirs.nodes)
+                assert np.array_equal(machine.to_host(ours.leaf_of_row), machine.to_host(theirs.leaf_of_row))
+                assert ours.sums is not None
+                assert theirs.sums is not None
+                assert np.array_equal(ours.sums, theirs.sums)
 
     @needs("langevin")
     def test_with_a_key_the_gradients_are_not_looked_at(self) -> None:

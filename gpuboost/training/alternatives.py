@@ -37,6 +37,8 @@ PLAIN: Parameters = {
     "min_samples_leaf": 1,
     "random_strength": 0.0,
     "extra_trees": False,
+    "multi_output": "one_tree_per_output",
+    "sketch": None,
 }
 """Values of parameters that a verdict depends on, which cannot spoil it; those that users give up last in front"""
 

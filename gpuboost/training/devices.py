@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from gpuboost import backends
+from gpuboost.arguments import is_one_of
 from gpuboost.backends.cuda.device.gpus import gpu_of, open_gpu
 from gpuboost.backends.cuda.matrix import CudaMatrix
 from gpuboost.backends.devices import Choice, choose
@@ -137,17 +138,26 @@ def machine(params: Mapping[str, Any], values: int, place: str | None) -> Choice
 
 def _why_on_the_cpu(params: Mapping[str, Any], *, automatic: bool) -> tuple[str, str] | None:
     """The work that GPUs have no kernels for, and what to use instead; None if a GPU can run the recipe."""
-    execution, learner = params.get("execution"), not_on_gpus(params.get("base_learner"))
-    several = declared(ExecutionTraits, execution).has_workers
+    learner = not_on_gpus(params.get("base_learner"))
     if learner is not None:
         return f"base_learner={learner} is fitted", f"base_learner=None (trees), or of {ON_GPUS}"
     if declared(SelectionTraits, params.get("learners")).keeps_gains:
         return "gains of past rounds choose the learners", "gb.CyclicGroups(1)"
-    if several and params.get("base_learner") is not None:
+    if is_one_of(params.get("multi_output"), ("one_tree",)):
+        return "one tree for all outputs is grown", "multi_output='one_tree_per_output'"
+    execution = params.get("execution")
+    if not declared(ExecutionTraits, execution).has_workers:
+        return None
+    return _why_of_workers(params, execution, automatic=automatic)
+
+
+def _why_of_workers(params: Mapping[str, Any], execution: Any, *, automatic: bool) -> tuple[str, str] | None:
+    """The same for several workers."""
+    if params.get("base_learner") is not None:
         return "base learners other than trees are fitted by several workers", "execution=None"
-    if several and not in_process(execution):
+    if not in_process(execution):
         return "trees of workers in other processes are built", "engine='threads', a stream for each worker"
-    if several and automatic:
+    if automatic:
         return "several workers use several cores", "device='cuda'"
     return None
 

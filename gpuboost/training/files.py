@@ -24,6 +24,7 @@ from gpuboost.data.encoding import AUTO
 from gpuboost.errors import InputError
 from gpuboost.learners.families import FAMILIES
 from gpuboost.learning_rates import listed
+from gpuboost.losses.per_output import MULTILABEL
 from gpuboost.losses.protocol import Loss, is_list_loss
 from gpuboost.model import file
 from gpuboost.public import loaded
@@ -56,11 +57,12 @@ PLAIN = (str, int, float, bool, type(None))
 
 LATER: dict[str, Any] = {
     "categorical_encoding": AUTO,
-    "interaction_cst": None,
     "reg_alpha": 0.0,
     "max_delta_step": 0.0,
     "path_smooth": 0.0,
     "extra_trees": False,
+    "multi_output": "one_tree_per_output",
+    **dict.fromkeys(("interaction_cst", "sketch")),
 }
 """Parameters that earlier versions did not have, and the defaults at which files leave them out"""
 
@@ -211,8 +213,7 @@ def _check_parts(saved: Saved, kind: Any) -> None:
             )
     if saved.loss.n_outputs != outputs:
         raise InputError(f"model file: bias: {saved.loss.name} has {saved.loss.n_outputs} outputs; found {outputs}.")
-    if saved.classes is not None and len(saved.classes) != max(2, outputs):
-        raise InputError(f"model file: classes: {max(2, outputs)} were expected; found {len(saved.classes)}.")
+    _check_classes(saved, outputs)
     best, rounds = saved.best_iteration, saved.ensemble.n_rounds
     if best is not None and not 0 <= best < max(1, rounds):
         raise InputError(f"model file: extra.best_iteration: 0 to {rounds - 1} was expected; found {best}.")
@@ -221,6 +222,14 @@ def _check_parts(saved: Saved, kind: Any) -> None:
             f"model file: estimator: with classes {CLASSIFIER}, with a loss for rankings {RANKER}, else {REGRESSOR}; "
             f"found {kind!r}."
         )
+
+
+def _check_classes(saved: Saved, outputs: int) -> None:
+    """Raise InputError unless there are as many classes as scores; several labels of a row are numbered."""
+    if saved.classes is not None and len(saved.classes) != max(2, outputs):
+        raise InputError(f"model file: classes: {max(2, outputs)} were expected; found {len(saved.classes)}.")
+    if saved.loss.task == MULTILABEL and np.asarray(saved.classes).tolist() != list(range(outputs)):
+        raise InputError(f"model file: classes: those of {outputs} labels are 0 to {outputs - 1}; found others.")
 
 
 def _check_statistics(columns: Columns, cuts: Cuts) -> None:

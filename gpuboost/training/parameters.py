@@ -25,6 +25,7 @@ from gpuboost.learners.selection import SelectionTraits
 from gpuboost.learning_rates import Averaging, Rates, rates_of
 from gpuboost.losses.protocol import Loss, is_list_loss
 from gpuboost.losses.start_values import OPTIMUM, start_rule
+from gpuboost.multi_output import MultiOutput, OneTree, OneTreePerOutput
 from gpuboost.recipe import Recipe
 from gpuboost.records import declared
 from gpuboost.sampling import EveryRow, Sampling, UniformSampling
@@ -322,6 +323,7 @@ def recipe(
         permutations=_permutations(params),
         rates=rates,
         averages=isinstance(params["learning_rate"], Averaging),
+        multi_output=multi_output(params, loss),
     )
     _check_posterior_samples(params)
     return made
@@ -352,6 +354,23 @@ def _check_learners(selection: Selection, limits: Limits, n_columns: int, max_bi
             "draws from the same at less cost.",
             stacklevel=2,
         )
+
+
+def multi_output(params: Mapping[str, Any], loss: Loss) -> MultiOutput:
+    """The trees of several outputs, and the sketch of one for all of them; of one output there is nothing to choose."""
+    sketch: Any = params.get("sketch")
+    options = {"one_tree_per_output": False, "one_tree": True}
+    one_tree = choice("multi_output", params.get("multi_output", "one_tree_per_output"), options)
+    if sketch is not None:
+        _policy("sketch", sketch, ("of",), "None, or a policy such as gb.RandomProjection(5)")
+        if not one_tree:
+            raise RecipeError(
+                f"sketch: {sketch!r} is for the search of one tree for all outputs, and each output has its own. Use "
+                "multi_output='one_tree', or sketch=None."
+            )
+    if not one_tree or loss.n_outputs == 1:
+        return OneTreePerOutput()
+    return OneTree() if sketch is None else OneTree(sketch)
 
 
 def threads(n_jobs: Any) -> int:

@@ -50,7 +50,8 @@ def regression(loss: Any, rows: LabelledRows) -> TrainingTarget:
     InputError
         If the target does not hold numbers, or some are outside the loss's domain.
     """
-    loss_object = _of_columns(_regression_loss(loss), rows.y)
+    loss_object = _regression_loss(loss)
+    loss_object = of_columns(loss_object, rows.y.shape[1]) if rows.y.ndim == 2 else loss_object
 
     def encode(y: NDArray[Any]) -> Floats:
         values = as_numbers(y)
@@ -133,7 +134,7 @@ def classification(loss: Any, class_weight: Any, rows: LabelledRows) -> Training
         If the target is continuous, or holds fewer than two classes.
     """
     if rows.y.ndim == 2:
-        return _labels(_of_columns(_label_loss(loss), rows.y), class_weight, rows)
+        return _labels(of_columns(_label_loss(loss), rows.y.shape[1]), class_weight, rows)
     classes, codes = _coded(rows.y)
     totals = np.bincount(codes, rows.metadata.weight, len(classes))
     if (totals > 0.0).sum() < 2:
@@ -192,16 +193,16 @@ def _indicator(y: NDArray[Any]) -> Floats:
     return values
 
 
-def _of_columns(loss: Loss, y: NDArray[Any]) -> Loss:
-    """The loss, or of y with several columns the sum over them. Raises RecipeError if it is of another kind."""
-    if y.ndim == 1 or isinstance(loss, PerOutput):
+def of_columns(loss: Loss, columns: int) -> Loss:
+    """The sum of the loss over so many columns of y, 2 or more. Raises RecipeError if it is of another kind."""
+    if isinstance(loss, PerOutput):
         return loss
     if not may_have_columns(loss):
         raise RecipeError(
-            f"loss: y has {y.shape[1]} columns, and loss {loss.name!r} is not of one target and one score. Use one of "
+            f"loss: y has {columns} columns, and loss {loss.name!r} is not of one target and one score. Use one of "
             "this library's losses that are, such as 'squared_error', or fit a model for each column."
         )
-    return PerOutput(cast(OneOutputLoss, loss), y.shape[1])
+    return PerOutput(cast(OneOutputLoss, loss), columns)
 
 
 def takes_columns(loss: Loss, start: Any) -> bool:

@@ -133,6 +133,10 @@ def test_parameters_take_precedence_over_the_estimators():
     model = gb.GradientBoostingClassifier(max_depth=3)
     assert gb.estimate_memory(10_000, 9, model, max_depth=8).total > gb.estimate_memory(10_000, 9, model).total
     assert gb.estimate_memory(10_000, 9, n_classes=2).total == gb.estimate_memory(10_000, 9).total
+    several = gb.estimate_memory(10_000, 9, n_outputs=3)
+    assert several.breakdown["labels"] == 3 * gb.estimate_memory(10_000, 9).breakdown["labels"]
+    with pytest.raises(gb.DeviceError, match="multi_output: one tree for all outputs is grown on the CPU"):
+        gb.estimate_memory(10_000, 9, n_outputs=3, multi_output="one_tree")
     assert gb.estimate_memory(10_000, 9, max_bins=15).total < gb.estimate_memory(10_000, 9).total
     assert SM_COUNT == 132
 

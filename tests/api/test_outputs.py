@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.metrics import accuracy_score, f1_score, make_scorer, mean_squared_error, r2_score
 
 import gpuboost as gb
 from gpuboost import losses
-from gpuboost.errors import InputError, RecipeError
+from gpuboost.errors import DeviceError, InputError, RecipeError
 
 Array = np.ndarray
 SMALL: dict[str, Any] = {"n_estimators": 12, "max_depth": 3, "learning_rate": 0.3, "random_state": 0}
@@ -255,6 +256,103 @@ def test_workers_and_shards_and_a_plan_of_memory() -> None:
 def test_statistics_of_categories_are_of_each_target() -> None:
     codes = np.random.default_rng(3).integers(0, 40, size=300)
     frame = pd.DataFrame({"c": pd.Categorical(codes.astype(str)), "x": X[:, 0]})
-    fitted = regressor(categorical_encoding="ordered").fit(frame, Y)
-    assert fitted.predict(frame).shape == Y.shape
-    assert classifier(categorical_encoding="ordered").fit(frame, LABELS).predict(frame).shape == Y.shape
+    for fitted, y in ((regressor(), Y), (classifier(), LABELS), (classifier(), LABELS[:, :2])):
+        fitted.set_params(categorical_encoding="ordered").fit(frame, y)
+        again = gb.loads(gb.dumps(fitted))
+        assert len(again.columns_.statistics.prior) == y.shape[1]
+        np.testing.assert_array_equal(again.predict(frame), fitted.predict(frame))
+
+
+ONE_TREE: dict[str, Any] = {"multi_output": "one_tree"}
+
+
+def test_one_tree_has_one_shape_and_a_value_for_each_output(tmp_path: Path) -> None:
+    fitted = regressor(**ONE_TREE, growth="leafwise", max_leaves=7).fit(X, Y)
+    assert fitted.score(X, Y) > 0.8
+    leaves = fitted.apply(X).reshape(len(X), -1, 3)
+    np.testing.assert_array_equal(leaves[:, :, 0], leaves[:, :, 2])
+    for tree in fitted.ensemble_.trees[::3]:
+        values = [other.value for other in fitted.ensemble_.trees if other.nodes is tree.nodes]
+        assert len(values) == 3
+        assert not np.array_equal(values[0], values[1])
+    fitted.save_model(tmp_path / "model.json")
+    loaded = gb.load_model(tmp_path / "model.json")
+    np.testing.assert_array_equal(loaded.predict(X), fitted.predict(X))
+    assert (loaded.multi_output, loaded.sketch) == ("one_tree", None)
+    np.testing.assert_allclose(fitted.predict_contributions(X[:9]).sum(axis=2), fitted.predict(X[:9]), rtol=1e-9)
+    assert "multi_output" not in gb.to_dict(regressor().fit(X, Y))["parameters"]
+
+
+@pytest.mark.parametrize("sketch", [gb.TopOutputs(2), gb.RandomOutputs(2), gb.RandomProjection(2)], ids=repr)
+def test_one_tree_is_searched_by_a_sketch(sketch: Any, tmp_path: Path) -> None:
+    fitted = regressor(**ONE_TREE, sketch=sketch, n_estimators=25).fit(X, Y)
+    assert fitted.score(X, Y) > 0.8
+    fitted.save_model(tmp_path / "model.json")
+    assert gb.load_model(tmp_path / "model.json").sketch == sketch
+    assert gb.dumps(regressor(**ONE_TREE, sketch=sketch, n_estimators=25, n_jobs=1).fit(X, Y)) == gb.dumps(fitted)
+
+
+def test_one_tree_for_classes_labels_and_quantiles() -> None:
+    classes = np.digitize(Y[:, 0], [-0.5, 0.8])
+    assert classifier(**ONE_TREE).fit(X, classes).score(X, classes) > 0.85
+    assert classifier(**ONE_TREE).fit(X, LABELS).score(X, LABELS) > 0.6
+    assert regressor(**ONE_TREE, loss=losses.Quantile([0.2, 0.8])).fit(X, Y[:, 0]).predict(X).shape == (300, 2)
+    expected = regressor().fit(X, Y[:, 0]).predict(X)
+    np.testing.assert_array_equal(regressor(**ONE_TREE).fit(X, Y[:, 0]).predict(X), expected)
+
+
+def test_one_tree_with_categories_missing_values_sparse_rows_and_weights() -> None:
+    codes = np.random.default_rng(3).integers(0, 6, size=300)
+    frame = pd.DataFrame({"c": pd.Categorical(codes.astype(str)), "x": np.where(codes == 2, np.nan, X[:, 0])})
+    both = np.column_stack([codes == 1, codes == 4]) + 0.1 * Y[:, :2]
+    fitted = regressor(**ONE_TREE, n_estimators=30).fit(frame, both, np.linspace(1.0, 2.0, 300))
+    assert fitted.score(frame, both) > 0.9
+    frame.loc[0, "c"] = None
+    assert np.isfinite(fitted.predict(frame)).all()
+    zeros = np.where(np.abs(X) < 0.7, 0.0, X)
+    dense = regressor(**ONE_TREE).fit(zeros, Y)
+    assert gb.dumps(regressor(**ONE_TREE).fit(sp.csr_array(zeros), Y)) == gb.dumps(dense)
+
+
+def test_one_tree_with_sampling_noise_early_stopping_and_workers() -> None:
+    noise = gb.Langevin(inverse_temperature=1e4, shrinkage=0.01)
+    more: list[dict[str, Any]] = [
+        {"sampling": gb.MVS(0.5)},
+        {"langevin": noise, "step": "gradient"},
+        {"validation_fraction": 0.2, "early_stopping_rounds": 3, "n_estimators": 50},
+        {"execution": gb.SimulatedWorkers(3, build_time=1.0, server_time=0.1)},
+        {"execution": gb.Asynchronous(2)},
+        {"learners": gb.RandomByNode(2)},
+    ]
+    for asked in more:
+        assert regressor(**ONE_TREE | {"n_estimators": 30} | asked).fit(X, Y).score(X, Y) > 0.5, asked
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"growth": "oblivious"}, "multi_output: growth='oblivious' is searched for one output"),
+        ({"monotonic_cst": [1, 0, 0, 0]}, "multi_output: the search for one tree .* look at monotonic_cst"),
+        ({"interaction_cst": "pairwise"}, "multi_output: the search for one tree .* look at interaction_cst"),
+        ({"reg_alpha": 1.0}, "multi_output: the search for one tree .* look at reg_alpha"),
+        ({"extra_trees": True}, "multi_output: the search for one tree .* look at extra_trees"),
+        ({"base_learner": gb.learners.Spline(), "max_depth": 6}, "multi_output: base learners other than trees"),
+        ({"execution": gb.DataParallel(2)}, "multi_output: shards search"),
+        ({"learners": gb.RandomLearners(9), "max_depth": 1}, "multi_output: RandomLearners"),
+        ({"langevin": gb.Langevin(random_from=3), "step": "gradient"}, "multi_output: shapes drawn at random"),
+        ({"device": "cuda"}, "device: one tree for all outputs is grown on the CPU"),
+        ({"multi_output": "together"}, "multi_output: must be one of 'one_tree_per_output', 'one_tree'"),
+        ({"multi_output": "one_tree_per_output", "sketch": gb.TopOutputs(2)}, "sketch: TopOutputs.* of one tree"),
+        ({"sketch": 5}, "sketch: must be None, or a policy such as gb.RandomProjection"),
+    ],
+)
+def test_what_one_tree_does_not_do_is_refused(more: dict[str, Any], words: str) -> None:
+    with pytest.raises((RecipeError, DeviceError), match=words):
+        regressor(**ONE_TREE | more).fit(X, Y)
+
+
+@pytest.mark.parametrize("sketch", [gb.TopOutputs, gb.RandomOutputs, gb.RandomProjection])
+@pytest.mark.parametrize("k", [0, 1.5, "3", True])
+def test_sketches_are_of_one_output_or_more(sketch: Any, k: Any) -> None:
+    with pytest.raises(RecipeError, match="sketch: k must be a whole number, 1 or more"):
+        sketch(k)

@@ -146,6 +146,12 @@ def check_predictions(model: Any, x: Any, expected: list[list[Score]]) -> None:
     if hasattr(model, "predict_proba"):
         p = model.predict_proba(x)
         assert p.shape == (len(x), len(model.classes_))
+        if model.loss_.name == "per_output":
+            positive = [[score.value > 0.0 for score in row] for row in expected]
+            unclear = [[abs(score.value) <= 1e-9 * score.size for score in row] for row in expected]
+            assert ((predictions == positive) | np.array(unclear)).all()
+            assert ((p >= 0.0) & (p <= 1.0)).all()
+            return
         assert np.allclose(p.sum(axis=1), 1.0)
         assert set(predictions.tolist()) <= set(model.classes_.tolist())
         if model.loss_.name == "logistic":

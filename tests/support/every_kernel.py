@@ -118,6 +118,12 @@ def _losses() -> Iterator[tuple[str, Callable[[], object]]]:
 
     yield "a line search per leaf", lambda: _fit(loss="huber", step=LineSearchStep("leaf"))
     yield "loss softmax", lambda: _fit(three, kind="Classifier")
+    several = np.column_stack([y, y**2, -y])
+    for loss in ("squared_error", "absolute_error"):
+        yield f"three targets, {loss}", lambda loss=loss: _fit(several, loss=loss)
+    for growth in ("depthwise", "leafwise"):
+        shared = {"multi_output": "one_tree", "growth": growth, "max_leaves": 9}
+        yield f"one tree, {growth}", lambda shared=shared: _fit(several, categorical_features=[1], **shared)
     own = losses.custom(lambda y, f: (y - f) ** 2, lambda y, f: 2.0 * (f - y), lambda y, f: 2.0, smoothness=2.0)
     yield "own loss", lambda: _fit(loss=own)
     for step in ("newton", "gradient", "constant", "line_search"):

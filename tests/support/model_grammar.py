@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gpuboost import losses
+from gpuboost.losses.per_output import PerOutput
 
 Json = dict[str, Any]
 
@@ -24,8 +25,17 @@ LOSSES = {
         losses.Poisson(),
         losses.GaussianNLL(),
         losses.GammaNLL(),
+        PerOutput(losses.Huber(2.0), 3),
+        PerOutput(losses.Poisson(), 2),
     ),
-    CLASSIFIER: (losses.Logistic(), losses.Exponential(), losses.LogitBoost(), losses.Softmax(2), losses.Softmax(4)),
+    CLASSIFIER: (
+        losses.Logistic(),
+        losses.Exponential(),
+        losses.LogitBoost(),
+        losses.Softmax(2),
+        losses.Softmax(4),
+        PerOutput(losses.Logistic(0.5), 2),
+    ),
     RANKER: (
         losses.LambdaMART(),
         losses.LambdaMART(metric="map"),
@@ -46,6 +56,13 @@ LABELS = {
 NUMBERS = (0.0, -0.0, 1.0, -2.5, 1e-300, 5e-324, 0.1, 1e15, 1e100, -1e100)
 
 
+def _named(loss: Any) -> Json:
+    """A loss as files hold it."""
+    if isinstance(loss, PerOutput):
+        return {"name": loss.name, "loss": _named(loss.loss), "outputs": loss.n_outputs}
+    return {"name": loss.name, **asdict(loss)}
+
+
 class Grammar:
     """Draws one document."""
 
@@ -61,13 +78,14 @@ class Grammar:
         version = 1
         if columns["categories"] and self.rng.random() < 0.4:
             version = 3
-            columns["statistics"] = self.statistics(columns["categories"], k if k > 1 and kind == CLASSIFIER else 1)
+            several = isinstance(loss, PerOutput) or kind == CLASSIFIER
+            columns["statistics"] = self.statistics(columns["categories"], k if several else 1)
             features = self.features_of_statistics(columns)
         self.features = features
         document = {
             "format": "gpuboost",
             "version": version,
-            "loss": {"name": loss.name, **asdict(loss)},
+            "loss": _named(loss),
             "columns": columns,
             "parameters": self.parameters(),
             "extra": self.extra(kind, k, rounds),
@@ -75,6 +93,8 @@ class Grammar:
             "scale": self.scale(rounds),
             "features": features,
         }
+        if kind == CLASSIFIER and isinstance(loss, PerOutput):
+            document["extra"]["classes"] = {"dtype": "int64", "values": list(range(k))}
         if version == 3 or self.rng.random() < 0.5:
             return document | {"trees": [self.tree(output) for _ in range(rounds) for output in range(k)]}
         spaces = [self.space() for _ in range(self.count(1, 3))]

@@ -29,6 +29,7 @@ VERBS = {
     "langevin": ("noise",),
     "line_search": ("line_search", "length_along"),
     "base_learners": ("smoothing",),
+    "one_tree": ("grow_together",),
     "worker_streams": ("slots",),
 }
 

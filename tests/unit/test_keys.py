@@ -103,6 +103,7 @@ STREAMS = {
     "straggles": 421504107,
     "level": 468725070,
     "extra trees": 4005864212,
+    "sketch": 2507454859,
 }
 
 

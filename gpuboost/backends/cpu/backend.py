@@ -15,6 +15,7 @@ from gpuboost.backends.cpu import formulas
 from gpuboost.backends.cpu import sums as cpu_sums
 from gpuboost.backends.cpu.growth import CpuGrowth
 from gpuboost.backends.cpu.leaves import with_values
+from gpuboost.backends.cpu.one_tree import OneTreeGrowth
 from gpuboost.backends.cpu.rankings import cross_entropy as cpu_cross_entropy
 from gpuboost.backends.cpu.rankings import ranking as cpu_lists
 from gpuboost.backends.cpu.rankings import smoothed_ranking as cpu_smoothed
@@ -87,6 +88,7 @@ class Cpu:
         shares, self._workspaces = RowShares(self._pool), Workspaces()
         self._by_rows, self._in_parts = shares.by_rows, shares.in_parts
         self._growth = CpuGrowth(self._pool, self._workspaces)
+        self._one_tree = OneTreeGrowth(self._pool, self._workspaces)
         self._last_lists: cpu_lists.QueryConstants | None = None
         self._last_smoothed: cpu_smoothed.SmoothedQueries | None = None
         self._of_host = HostLosses(self._pool)
@@ -217,6 +219,11 @@ class Cpu:
         if key is not None:
             return random_structure(data, target, output, candidates, limits, key)
         return self._growth.grow(data, target, output, candidates, limits)
+
+    def grow_together(
+        self, data: TrainingSet, target: Target, searched: Gradients, candidates: Candidates, limits: Limits
+    ) -> tuple[Structure, ...]:
+        return self._one_tree.grow(data, target, searched, candidates, limits)
 
     def leaf_values(
         self,

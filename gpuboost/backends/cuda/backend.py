@@ -79,7 +79,7 @@ class Cuda:
     arrays, for one of several streams of a device.
     """
 
-    offers = Capabilities(worker_streams=True)
+    offers = Capabilities(one_tree=False, worker_streams=True)
 
     def __init__(
         self, runtime: Runtime, shard: RowsOfGpu | None = None, threads: int = 1, copies: Copies | None = None

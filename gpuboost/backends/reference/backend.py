@@ -22,7 +22,7 @@ from gpuboost.backends.prediction.tree_shap import Paths, contributions_by_defin
 from gpuboost.backends.protocol import Capabilities
 from gpuboost.backends.reference import cross_entropy as reference_cross_entropy
 from gpuboost.backends.reference import growth as reference_growth
-from gpuboost.backends.reference import host_losses
+from gpuboost.backends.reference import host_losses, one_tree
 from gpuboost.backends.reference import ranking as reference_lists
 from gpuboost.backends.reference import sampling as reference_sampling
 from gpuboost.backends.reference import smoothed_ranking as reference_smoothed
@@ -176,6 +176,11 @@ class Reference:
         key: Key | None = None,
     ) -> Structure:  # fmt: skip
         return reference_growth.grow(data, target, output, candidates, limits, key)
+
+    def grow_together(
+        self, data: TrainingSet, target: Target, searched: Gradients, candidates: Candidates, limits: Limits
+    ) -> tuple[Structure, ...]:
+        return one_tree.grow_together(data, target, searched, candidates, limits)
 
     def leaf_values(
         self,

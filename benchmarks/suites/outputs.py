@@ -1,0 +1,206 @@
+"""Several targets, labels and classes: a tree for each output, or one for all, beside XGBoost's two ways.
+
+Every model gets the same rows, 100 rounds of depth 6 at a rate of 0.1, and its library's defaults for all else. Seconds
+are those of the processor for ``fit``, of all threads together; compiling is done before. Py-Boost needs a GPU, and is
+not run.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+import gpuboost as gb
+from gpuboost.benchmarks.harness.experiments import Experiment, Finding, Options, Part
+from gpuboost.benchmarks.harness.store import Array
+
+ROUNDS, DEPTH, RATE, K = 100, 6, 0.1, 5
+REPEATED = 8  # rounds of which the mean time is taken
+SKETCHES = (gb.TopOutputs(K), gb.RandomOutputs(K), gb.RandomProjection(K))
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Training and held-out rows; y is (n, k), or (n,) classes."""
+
+    task: str  # "numbers", "labels" or "classes"
+    x: Array
+    y: Array
+    x_test: Array
+    y_test: Array
+
+    @classmethod
+    def halves(cls, task: str, x: Array, y: Array) -> Rows:
+        """The first half of the rows to learn from, the others to judge by."""
+        half = len(x) // 2
+        return cls(task, x[:half], y[:half], x[half:], y[half:])
+
+
+Fit = Callable[[Rows, int], Any]
+"""(rows, threads) -> fitted model"""
+
+
+def methods(options: Options, outputs: int) -> dict[str, Fit]:
+    """Ours, and XGBoost's if it is asked for and there, by their labels in the table."""
+    found: dict[str, Fit] = {
+        "gpuboost: a tree for each output": _ours,
+        "gpuboost: one tree": partial(_ours, multi_output="one_tree"),
+    }
+    if outputs > 2 * K:
+        found |= {f"gpuboost: one tree, {s!r}": partial(_ours, multi_output="one_tree", sketch=s) for s in SKETCHES}
+    if options.beside("xgboost"):
+        found |= {
+            "XGBoost: a tree for each output": partial(_xgboost, strategy="one_output_per_tree"),
+            "XGBoost: one tree": partial(_xgboost, strategy="multi_output_tree"),
+        }
+    return found
+
+
+def _ours(rows: Rows, threads: int, **more: Any) -> Any:
+    kind = gb.GradientBoostingRegressor if rows.task == "numbers" else gb.GradientBoostingClassifier
+    return kind(
+        n_estimators=ROUNDS, max_depth=DEPTH, learning_rate=RATE, random_state=0, n_jobs=threads, device="cpu", **more
+    ).fit(rows.x, rows.y)
+
+
+def _xgboost(rows: Rows, threads: int, strategy: str) -> Any:
+    import xgboost
+
+    kind = xgboost.XGBRegressor if rows.task == "numbers" else xgboost.XGBClassifier
+    return kind(
+        n_estimators=ROUNDS, max_depth=DEPTH, learning_rate=RATE, tree_method="hist", multi_strategy=strategy,
+        random_state=0, n_jobs=threads,
+    ).fit(rows.x, rows.y)  # fmt: skip
+
+
+def judged(rows: Rows, model: Any) -> float:
+    """Mean over the outputs of the held-out RMSE, in standard deviations, or of the log loss."""
+    if rows.task == "numbers":
+        error = np.sqrt(np.mean((model.predict(rows.x_test) - rows.y_test) ** 2, axis=0))
+        return float(np.mean(error / np.std(rows.y_test, axis=0)))
+    p = np.clip(np.asarray(model.predict_proba(rows.x_test), np.float64), 1e-15, 1.0 - 1e-15)
+    if rows.task == "labels":
+        return float(-np.mean(np.where(rows.y_test == 1, np.log(p), np.log1p(-p))))
+    return float(-np.mean(np.log(p[np.arange(len(p)), rows.y_test])))
+
+
+def compared(options: Options, name: str, rows: Rows) -> Finding:
+    """One run of each: every library here is deterministic for a seed and a number of threads."""
+    outputs = rows.y.shape[1] if rows.y.ndim == 2 else int(rows.y.max()) + 1
+    found = {}
+    few = Rows(rows.task, rows.x[:500], rows.y[:500], rows.x_test, rows.y_test)
+    for label, fit in methods(options, outputs).items():
+        options.tell(f"{name}: {label}")
+        if label.startswith("gpuboost"):
+            fit(few, options.threads)
+        begun = time.process_time()
+        model = fit(rows, options.threads)
+        seconds = time.process_time() - begun
+        found[label] = {"loss": judged(rows, model), "seconds": seconds}
+    measure = "RMSE / deviation" if rows.task == "numbers" else "log loss"
+    return Finding(
+        f"{name}: {len(rows.x):,} rows, {outputs} outputs, {ROUNDS} rounds",
+        ("model", measure, "seconds of a processor"),
+        tuple((label, f"{one['loss']:.4f}", f"{one['seconds']:.1f}") for label, one in found.items()),
+        ("means over the outputs, of held-out rows",),
+        found,
+    )
+
+
+def _related(n: int, outputs: int) -> tuple[Array, Array, Array]:
+    """Rows, outputs that mix six functions of them, and noise."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-2.0, 2.0, size=(n, 10))
+    hidden = np.column_stack([
+        np.sin(2.0 * x[:, 0]), x[:, 1] ** 2, x[:, 2] * x[:, 3], np.abs(x[:, 4]), x[:, 5] > 0.5, np.tanh(3.0 * x[:, 6])
+    ])  # fmt: skip
+    return x, hidden @ rng.normal(size=(6, outputs)), rng.normal(size=(n, outputs))
+
+
+def related(small: bool) -> Rows:
+    """Ten targets that depend on the columns in the same ways."""
+    x, signal, noise = _related(1_000 if small else 20_000, 10)
+    return Rows.halves("numbers", x, signal + 0.5 * noise)
+
+
+def unrelated(small: bool) -> Rows:
+    """Ten targets, each of a column of its own."""
+    rng = np.random.default_rng(1)
+    x = rng.uniform(-2.0, 2.0, size=(1_000 if small else 20_000, 10))
+    return Rows.halves("numbers", x, np.sin(2.0 * x) + x**2 + 0.5 * rng.normal(size=x.shape))
+
+
+def many(small: bool) -> Rows:
+    """A hundred targets that depend on the columns in the same ways."""
+    x, signal, noise = _related(400 if small else 8_000, 100)
+    return Rows.halves("numbers", x, signal + 0.5 * noise)
+
+
+def labels(small: bool) -> Rows:
+    """Twenty labels that depend on the columns in the same ways."""
+    x, signal, noise = _related(800 if small else 12_000, 20)
+    return Rows.halves("labels", x, (signal + noise > 2.0).astype(np.int64))
+
+
+def digits(small: bool) -> Rows:
+    """Ten classes: the handwritten digits of scikit-learn."""
+    from sklearn.datasets import load_digits
+
+    x, y = load_digits(return_X_y=True)
+    order = np.random.default_rng(0).permutation(len(x))[: 600 if small else None]
+    return Rows.halves("classes", x[order], y[order])
+
+
+def growing(options: Options) -> Finding:
+    """Seconds of a round as the outputs become more, by one tree that a random projection is searched by."""
+    n, counts = (2_000, (5, 10)) if options.small else (100_000, (10, 100, 1_000))
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-2.0, 2.0, size=(n, 10))
+    found = {}
+    for k in counts:
+        options.tell(f"growing: {k} outputs")
+        y = np.sin(x[:, :1] + np.linspace(0.0, 3.0, k))
+        _seconds(x[:1_000], y[:1_000], 2, options.threads)
+        seconds = [_seconds(x, y, rounds, options.threads) for rounds in (1, 1 + REPEATED)]
+        found[str(k)] = {"round": (seconds[1] - seconds[0]) / REPEATED}
+    of_each = {k: one["round"] / int(k) for k, one in found.items()}
+    return Finding(
+        f"growing: {n:,} rows, one tree of depth {DEPTH}, {gb.RandomProjection(K)!r}",
+        ("outputs", "seconds of a round", "milliseconds of an output"),
+        tuple((k, f"{one['round']:.2f}", f"{1e3 * of_each[k]:.1f}") for k, one in found.items()),
+        (f"of a processor; the difference of fits of {1 + REPEATED} rounds and of one, over {REPEATED}",),
+        found,
+    )
+
+
+def _seconds(x: Array, y: Array, rounds: int, threads: int) -> float:
+    model = gb.GradientBoostingRegressor(
+        n_estimators=rounds, max_depth=DEPTH, random_state=0, n_jobs=threads, device="cpu", multi_output="one_tree",
+        sketch=gb.RandomProjection(K),
+    )  # fmt: skip
+    begun = time.process_time()
+    model.fit(x, y)
+    return time.process_time() - begun
+
+
+def _part(make: Callable[[bool], Rows], title: str) -> Part:
+    return Part(title, lambda options: compared(options, make.__name__, make(options.small)))
+
+
+EXPERIMENT = Experiment(
+    "outputs",
+    "Several targets, labels and classes",
+    {
+        "related": _part(related, "ten targets of the same functions"),
+        "unrelated": _part(unrelated, "ten targets of different functions"),
+        "many": _part(many, "a hundred targets of the same functions, and sketches"),
+        "labels": _part(labels, "twenty labels"),
+        "digits": _part(digits, "ten classes"),
+        "growing": Part("seconds of a round by the number of outputs", growing),
+    },
+)

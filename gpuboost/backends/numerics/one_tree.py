@@ -1,0 +1,174 @@
+"""Growth of one tree for several outputs, depth-wise or leaf-wise; the machine searches the splits.
+
+A leaf of rows R has a value for each output, and takes the sum over the outputs of G_j^2 / (H_j + lambda) off the loss,
+twice; the gain of a split is that of its two sides less that of the node. Sums are of integers, and terms are added in
+the order of the outputs. ``min_child_weight`` is compared with the mean of H_j over the outputs.
+
+A category is split from the rest: there is no order of categories that suits all outputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from gpuboost.backends.numerics.feature_subsets import subset
+from gpuboost.types import Array, Candidates, Limits, Nodes
+
+NOISE = 2.0**-40  # a gain below this share of the node's score is rounding, not gain
+
+
+class VectorSplit(NamedTuple):
+    """The best split of a node."""
+
+    feature: int
+    gain: float
+    bin: int  # rows of bins 0 .. bin go left; of a categorical feature those of this bin
+    missing_left: bool
+    all_but: bool = False  # True: the rows of all categories go left, and those without one right
+
+
+@dataclass(eq=False)
+class VectorNode:
+    """A node of the growing tree."""
+
+    number: int
+    rows: Array  # (.,) int64, positions in the target's rows
+    depth: int
+    sums: Array  # (s, 2) int64 of g and h
+    features: Array  # int32 those that compete, increasing
+    split: VectorSplit | None = None
+    left: int = 0
+    right: int = 0
+
+
+Search: TypeAlias = Callable[[list[VectorNode]], list[VectorSplit | None]]
+"""The best split of each node"""
+
+Sums: TypeAlias = Callable[[Array], Array]
+"""(.,) rows -> (s, 2) int64 sums of g and h"""
+
+
+@dataclass
+class VectorTree:
+    """A growing tree."""
+
+    columns: Array  # (d, m) uint8 bins of the target's rows
+    n_bins: Array
+    categorical: Array
+    units: Array  # (s, 2) float64: values of a unit of g and of h
+    candidates: Candidates
+    limits: Limits
+    search: Search
+    sums: Sums
+    nodes: list[VectorNode] = field(default_factory=list)
+
+    def grow(self) -> None:
+        """Grow the tree from its root."""
+        root = np.arange(self.columns.shape[1])
+        self._add(root, 0, self.sums(root))
+        (self._depth_wise if self.limits.growth == "depthwise" else self._leaf_wise)()
+
+    def _depth_wise(self) -> None:
+        level = self.nodes[:]
+        while level:
+            self._find(level)
+            chosen = self._gaining_most(level)[: self._room]
+            level = [child for node in sorted(chosen, key=lambda node: node.number) for child in self._divide(node)]
+
+    def _leaf_wise(self) -> None:
+        leaves = self.nodes[:]
+        self._find(leaves)
+        while self._room and (open_leaves := self._gaining_most(leaves)):
+            leaves.remove(open_leaves[0])
+            children = self._divide(open_leaves[0])
+            self._find(children)
+            leaves += children
+
+    @property
+    def _room(self) -> int:
+        return self.limits.max_leaves - (len(self.nodes) + 1) // 2
+
+    def mean_h(self, sums: Array) -> float:
+        """Mean over the outputs of H."""
+        total = 0.0
+        for h, unit in zip(sums[:, 1].tolist(), self.units[:, 1].tolist(), strict=True):
+            total += h * unit
+        return total / len(sums)
+
+    def _find(self, nodes: list[VectorNode]) -> None:
+        limits = self.limits
+        able = [
+            node
+            for node in nodes
+            if node.depth < limits.max_depth
+            and node.sums[:, 1].any()
+            and len(node.rows) >= 2 * limits.min_samples_leaf
+            and self.mean_h(node.sums) >= 2.0 * limits.min_child_weight
+        ]
+        for node, split in zip(able, self.search(able) if able else [], strict=True):
+            node.split = split
+
+    @staticmethod
+    def _gaining_most(nodes: list[VectorNode]) -> list[VectorNode]:
+        gaining = [(node.split.gain, node) for node in nodes if node.split is not None]
+        return [node for _, node in sorted(gaining, key=lambda pair: (-pair[0], pair[1].number))]
+
+    def _divide(self, node: VectorNode) -> list[VectorNode]:
+        assert node.split is not None
+        split = node.split
+        codes, missing = self.columns[split.feature][node.rows], int(self.n_bins[split.feature])
+        if self.categorical[split.feature]:
+            left = np.full(len(codes), True) if split.all_but else codes == split.bin
+        else:
+            left = codes <= split.bin
+        left = np.where(codes == missing, split.missing_left, left)
+        of_left = self.sums(node.rows[left])
+        children = [
+            self._add(node.rows[left], node.depth + 1, of_left),
+            self._add(node.rows[~left], node.depth + 1, node.sums - of_left),
+        ]
+        node.left, node.right = (child.number for child in children)
+        return children
+
+    def _add(self, rows: Array, depth: int, sums: Array) -> VectorNode:
+        number, candidates = len(self.nodes), self.candidates
+        features = candidates.features
+        if candidates.by_node is not None:
+            features = features[subset(candidates.by_node[0], len(features), candidates.node_key(number, depth))]
+        self.nodes.append(VectorNode(number, rows, depth, sums, features))
+        return self.nodes[-1]
+
+    def leaf_of_row(self) -> Array:
+        """(m,) int32 the leaf of each of the target's rows."""
+        found = np.empty(self.columns.shape[1], np.int32)
+        for node in self.nodes:
+            found[node.rows] = node.number  # children come after their parent
+        return found
+
+    def as_arrays(self) -> Nodes:
+        """The nodes; ``cover`` is the mean of H over the outputs."""
+        made = [node.split if node.left else None for node in self.nodes]
+        return Nodes(
+            feature=np.array([s.feature if s else -1 for s in made], np.int32),
+            bin=np.array([s.bin if s and not self.categorical[s.feature] else 0 for s in made], np.int32),
+            missing_left=np.array([s.missing_left if s else False for s in made], np.bool_),
+            left=np.array([node.left for node in self.nodes], np.int32),
+            right=np.array([node.right for node in self.nodes], np.int32),
+            gain=np.array([s.gain if s else 0.0 for s in made], np.float64),
+            cover=np.array([self.mean_h(node.sums) for node in self.nodes], np.float64),
+            count=np.array([len(node.rows) for node in self.nodes], np.int64),
+            left_set=np.array([self._set(s) for s in made], np.uint32).reshape(-1, 8),
+        )
+
+    def _set(self, split: VectorSplit | None) -> list[int]:
+        """The categories that go left, as 256 bits."""
+        words = [0] * 8
+        if split is not None and self.categorical[split.feature]:
+            members = range(int(self.n_bins[split.feature])) if split.all_but else [split.bin]
+            for c in members:
+                words[c // 32] |= 1 << (c % 32)
+        return words

@@ -1,0 +1,36 @@
+"""Sums over outputs that sketches of gradients are made of, each in one order on every machine."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpuboost.kernels.gradients import pointwise
+from gpuboost.types import Array, Gradients
+
+ROWS = 1 << 13  # of a block, which stays in the cache
+
+
+def squared_norms(gradients: Gradients) -> Array:
+    """(k,) float64 sums over the rows of g^2, a row of multiplicity m counting m times."""
+    times = 1.0 if gradients.multiplicity is None else gradients.multiplicity.astype(np.float64)
+    return np.array([pointwise.sum_in_order(np.square(g.astype(np.float64)) * times) for g in gradients.g])
+
+
+def projected(g: Array, matrix: Array) -> Array:
+    """(s, m) float32 sums over j of matrix[j] g[j], added in the order of the outputs. g (k, m); matrix (k, s)."""
+    out = np.empty((matrix.shape[1], g.shape[1]), np.float32)
+    for begin in range(0, g.shape[1], ROWS):
+        block = g[:, begin : begin + ROWS].astype(np.float64)
+        total = np.zeros((matrix.shape[1], block.shape[1]))
+        for values, by in zip(block, matrix, strict=True):
+            total += by[:, None] * values
+        out[:, begin : begin + ROWS] = total
+    return out
+
+
+def mean_curvature(h: Array) -> Array:
+    """(m,) float32 means over the outputs, added in their order. h (k, m)."""
+    total = np.zeros(h.shape[1])
+    for values in h:
+        total += values
+    return (total / len(h)).astype(np.float32)

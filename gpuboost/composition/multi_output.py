@@ -1,0 +1,64 @@
+"""Requirements of one tree for all outputs on the other pieces of a recipe: growth that is searched, on one CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gpuboost.arguments import is_one_of
+from gpuboost.composition.findings import Finding
+from gpuboost.execution import DataParallel, Execution
+from gpuboost.langevin import Dynamics
+from gpuboost.learners import RandomLearners, Selection
+from gpuboost.learners.selection import SelectionTraits
+from gpuboost.multi_output import MultiOutput, OneTree
+from gpuboost.records import declared
+from gpuboost.types import Limits
+
+
+def multi_output_findings(
+    outputs: MultiOutput, limits: Limits, learners: Selection, langevin: Dynamics, execution: Execution, *, trees: bool
+) -> tuple[Finding, ...]:
+    """Findings; () with a tree for each output. trees: True if the base learner is trees."""
+    if not isinstance(outputs, OneTree):
+        return ()
+    pieces = _of_pieces(learners, langevin, execution, trees=trees)
+    return tuple(Finding("refused", f"multi_output: {why}") for why in (*_of_limits(limits), *pieces))
+
+
+def _of_limits(limits: Limits) -> Iterator[str]:
+    if limits.growth not in ("depthwise", "leafwise"):
+        yield (
+            f"growth={limits.growth!r} is searched for one output; one tree for all of them grows depth-wise or "
+            "leaf-wise. Use growth='depthwise' or 'leafwise'."
+        )
+    asked = {
+        "monotonic_cst": limits.directions is not None,
+        "interaction_cst": limits.interactions is not None,
+        "reg_alpha": limits.reg_alpha > 0.0,
+        "max_delta_step": limits.max_delta_step > 0.0,
+        "path_smooth": limits.path_smooth > 0.0,
+        "random_strength": limits.random_strength > 0.0,
+        "extra_trees": limits.extra_trees,
+    }
+    for name, given in asked.items():
+        if given:
+            yield (
+                f"the search for one tree of all outputs does not look at {name}. Leave it out, or use "
+                "multi_output='one_tree_per_output'."
+            )
+
+
+def _of_pieces(learners: Selection, langevin: Dynamics, execution: Execution, *, trees: bool) -> Iterator[str]:
+    each = "Use multi_output='one_tree_per_output'."
+    if not trees:
+        yield f"base learners other than trees are fitted to one output. {each}"
+    if isinstance(learners, RandomLearners) or is_one_of(declared(SelectionTraits, learners).groups, ("root",)):
+        yield f"{learners!r} draws cuts of one output's tree. Draw features, as learners=0.5 does, or {_lower(each)}"
+    if langevin.random_from is not None:
+        yield f"shapes drawn at random (random_from) are drawn for each output. {each}"
+    if isinstance(execution, DataParallel):
+        yield f"shards search the splits of one output. {each}"
+
+
+def _lower(text: str) -> str:
+    return text[0].lower() + text[1:]

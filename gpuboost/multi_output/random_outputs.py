@@ -1,0 +1,43 @@
+"""A sketch of outputs that are drawn at random."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from gpuboost.arguments import checked_count
+from gpuboost.keys import Key
+from gpuboost.types import Gradients
+
+
+@dataclass(frozen=True, slots=True)
+class RandomOutputs:
+    """k draws of an output, with replacement, by its share p of the squared gradients of the tree's rows.
+
+    The gradient of a drawn output is divided by sqrt(k p), so that the expected gain of a split is that of all outputs.
+
+    Args:
+        k: draws, 1 or more; with as many outputs or fewer there is no sketch.
+
+    Raises:
+        RecipeError: if k is no such number.
+    """
+
+    k: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "k", checked_count("sketch", "k", self.k))
+
+    def of(self, gradients: Gradients, key: Key) -> Gradients:
+        from gpuboost.backends.numerics.feature_subsets import fractions
+        from gpuboost.backends.numerics.sketches import squared_norms
+
+        norms = squared_norms(gradients)
+        reached = np.cumsum(norms)
+        if self.k >= len(norms) or not reached[-1] > 0.0:
+            return gradients
+        drawn = np.searchsorted(reached, fractions(self.k, key) * reached[-1], side="right").clip(max=len(norms) - 1)
+        by = np.sqrt(reached[-1] / (self.k * norms[drawn]))
+        g = (gradients.g[drawn].astype(np.float64) * by[:, None]).astype(np.float32)
+        return replace(gradients, g=g, h=gradients.h[drawn])

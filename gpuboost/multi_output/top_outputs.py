@@ -1,0 +1,37 @@
+"""A sketch of the outputs whose gradients are largest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from gpuboost.arguments import checked_count
+from gpuboost.keys import Key
+from gpuboost.types import Gradients
+
+
+@dataclass(frozen=True, slots=True)
+class TopOutputs:
+    """The k outputs of the largest sums of squared gradients, of the rows that the tree is grown on.
+
+    Args:
+        k: outputs, 1 or more; all of them if there are no more.
+
+    Raises:
+        RecipeError: if k is no such number.
+    """
+
+    k: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "k", checked_count("sketch", "k", self.k))
+
+    def of(self, gradients: Gradients, key: Key) -> Gradients:
+        from gpuboost.backends.numerics.sketches import squared_norms
+
+        if self.k >= len(gradients.g):
+            return gradients
+        order = np.argsort(-squared_norms(gradients), kind="stable")[: self.k]
+        chosen = np.sort(order)
+        return replace(gradients, g=gradients.g[chosen], h=gradients.h[chosen])
