@@ -24,6 +24,7 @@ LONG_FUNCTIONS = {
     "gpuboost/api/classifier.py __init__": KEYWORDS,
     "gpuboost/api/ranker.py __init__": KEYWORDS,
     "gpuboost/api/regressor.py __init__": KEYWORDS,
+    "gpuboost/api/memory.py estimate_memory": DOCUMENTED,
     "gpuboost/api/ranker.py fit": DOCUMENTED,
     "gpuboost/boosting.py boost": "the loop of boosting, on one page",
     "gpuboost/composition/presets.py asynch_sgbdt_paper": DOCUMENTED,
