@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
 
 from numpy import float64, zeros
 from numpy.typing import NDArray
@@ -15,6 +17,7 @@ from gpuboost.records import declared
 from gpuboost.types import Array
 
 Floats: TypeAlias = NDArray[float64]
+F = TypeVar("F", bound=Callable[..., Any])
 
 Link: TypeAlias = Literal["identity", "logistic", "softmax", "log", "other"]
 """The link function: the prediction is the score itself, expit, softmax or exp of it, or another function of it."""
@@ -193,6 +196,17 @@ def of_output(loss: Loss, output: int) -> Loss:
     """
     separate = declared(LossTraits, loss).of_output
     return loss if separate is None else separate(output)
+
+
+def named(function: F, content: str) -> F:
+    """The function, which others of the same text are made beside, under a name of its own.
+
+    Machine code that several processes kept is linked by names: of two functions of one name, one would be called in
+    place of both. content: what tells it from the others.
+    """
+    name = re.sub(r"\W+", "_", f"{function.__name__}_of_{content}")
+    function.__name__ = function.__qualname__ = name
+    return function
 
 
 def estimates_spread(loss: Loss) -> bool:

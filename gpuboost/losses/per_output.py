@@ -6,16 +6,14 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from gpuboost.errors import InputError
-from gpuboost.losses.base import BaseLoss, LossFacts
+from gpuboost.losses.base import BaseLoss, LossFacts, named
 from gpuboost.losses.protocol import Derivatives, Loss, RowDerivatives, RowValue, Value
 from gpuboost.types import Array
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 MULTILABEL = "multilabel"
 """The task of a loss of two classes for each column of y"""
@@ -146,7 +144,7 @@ def _row_value(value: Value) -> Callable[[Any, Array, float], float]:
             total += value(y[c], f[c], a)
         return total
 
-    return _named_after(value, row_value)
+    return named(row_value, f"{value.__module__}.{value.__qualname__}")
 
 
 @cache
@@ -155,14 +153,4 @@ def _row_derivatives(derivatives: Derivatives) -> Callable[[Any, Array, Array, A
         for c in range(len(f)):
             g[c], h[c] = derivatives(y[c], f[c], a)
 
-    return _named_after(derivatives, row_derivatives)
-
-
-def _named_after(formula: Callable[..., Any], made: F) -> F:
-    """The function under a name of its own.
-
-    Machine code that other processes kept is linked by names: two functions of one name would be one.
-    """
-    name = f"{made.__name__}_of_{formula.__module__}.{formula.__qualname__}"
-    made.__name__ = made.__qualname__ = name.replace(".", "_")
-    return made
+    return named(row_derivatives, f"{derivatives.__module__}.{derivatives.__qualname__}")

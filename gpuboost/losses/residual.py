@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from gpuboost.errors import RecipeError
 from gpuboost.losses.averages import location, lower_quantile, weighted_mean
-from gpuboost.losses.base import BaseLoss, LossFacts
+from gpuboost.losses.base import BaseLoss, LossFacts, named
 from gpuboost.losses.protocol import RowDerivatives, RowValue
 from gpuboost.losses.target import finite, number
 from gpuboost.types import Array
@@ -353,4 +353,4 @@ def _formulas(levels: tuple[float, ...]) -> tuple[RowValue, RowDerivatives]:
             g[c] = -level if f[c] < y else high
             h[c] = 0.0
 
-    return row_value, row_derivatives
+    return named(row_value, f"quantiles_{levels}"), named(row_derivatives, f"quantiles_{levels}")

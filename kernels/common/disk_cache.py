@@ -1,6 +1,7 @@
 """Disk cache of compiled kernels: its folder, and the removal of other versions' folders."""
 
 import os
+import pickle
 import re
 import shutil
 import stat
@@ -87,6 +88,17 @@ def save_one_at_a_time(compiled):
     cache_file.save = locked
 
 
+def name_by_closure(function):
+    """Give a function that closes over others, or over constants, a name of its own.
+
+    Machine code that several processes kept is linked by the names and the types of functions. Of two functions of one
+    name, one would be called in place of both, and a loss would have the derivatives of another.
+    """
+    if function.__closure__:
+        content = pickle.dumps(_taken_apart(_closed_over(function)), protocol=4)
+        function.__qualname__ += f"_{sha256(content).hexdigest()[:12]}"
+
+
 def know_in_every_process(compiled):
     """Have a compiled function that closes over others found on disk by other processes.
 
@@ -107,10 +119,10 @@ def _closed_over(function):
 def _taken_apart(value):
     if isinstance(value, tuple):
         return tuple(map(_taken_apart, value))
-    if not isinstance(value, numba.core.dispatcher.Dispatcher):
+    function = getattr(value, "py_func", value)
+    if not isinstance(function, FunctionType):
         return value
-    function = value.py_func
-    return function.__qualname__, function.__code__.co_code, _taken_apart(_closed_over(function))
+    return function.__module__, function.__qualname__, function.__code__.co_code, _taken_apart(_closed_over(function))
 
 
 @contextmanager

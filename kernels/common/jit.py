@@ -11,6 +11,7 @@ from numba.extending import intrinsic
 
 from gpuboost.kernels.common.disk_cache import (
     know_in_every_process,
+    name_by_closure,
     save_one_at_a_time,
     usable_folder,
     warn_of_replacement,
@@ -27,6 +28,7 @@ def kernel(function):
     whose name begins with ``_`` is called by other kernels only, which contain its code: it has no entry for Python
     either, and is not cached by itself.
     """
+    name_by_closure(function)
     inner = function.__name__.startswith("_")
     keep = not inner and _FOLDER != ""  # numba raises an error where it can keep nothing
     before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, _FOLDER

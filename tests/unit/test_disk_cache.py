@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -13,6 +15,8 @@ from typing import Any
 import numba
 import pytest
 
+from gpuboost import losses
+from gpuboost.backends.cpu import formulas
 from gpuboost.kernels.common import disk_cache, jit
 
 DAY = 86_400
@@ -159,3 +163,61 @@ def test_a_kernel_that_closes_over_kernels_is_found_again(tmp_path: Path, monkey
         kernel = outer(by)
         assert kernel(2.0) == 2.0 * by * by
         assert sum(kernel.stats.cache_hits.values()) == found
+
+
+def kernels_of(loss: Any) -> set[str]:
+    """Names of the loss's kernel and of those that it closes over, which machine code is linked by."""
+    found, waiting = set(), [formulas.lambdas(loss) if loss.task == "ranking" else formulas.gradients(loss)]
+    while waiting:
+        function = getattr(waiting.pop(), "py_func", None)
+        if function is not None and function.__closure__:
+            found.add(function.__qualname__)
+            waiting += [cell.cell_contents for cell in function.__closure__]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (losses.LambdaMART(), losses.PairwiseLogistic()),
+        (losses.LambdaMART(), losses.LambdaMART(metric="map")),
+        (losses.Poisson(), losses.Gamma()),
+        (losses.Quantile([0.1, 0.9]), losses.Quantile([0.2, 0.8])),
+    ],
+    ids=lambda loss: loss.name,
+)
+def test_kernels_that_functions_make_have_names_of_their_own(one: Any, other: Any) -> None:
+    """Those that contain a formula differ by name: of one name, code of another process stood for both."""
+    assert kernels_of(one)
+    assert max(kernels_of(one) - kernels_of(other), default="") != ""
+    if one.n_outputs > 1:
+        assert one.row_derivatives.__qualname__ != other.row_derivatives.__qualname__
+
+
+DERIVATIVES = """
+import sys
+import numpy as np
+from gpuboost import losses
+from gpuboost.backends.cpu.backend import Cpu
+from gpuboost.backends.reference.backend import Reference
+from gpuboost.types import TrainingSet
+
+rng = np.random.default_rng(0)
+data = TrainingSet(None, None, rng.integers(0, 2, 300).astype(float), query_start=np.arange(0, 301, 30))
+for text in sys.argv[1:]:
+    loss = eval(text, vars(losses))
+    scores = rng.normal(size=(1, 300))
+    found, expected = (machine.gradients(loss, scores, data, None) for machine in (Cpu(1), Reference()))
+    assert found.g.tobytes() == expected.g.tobytes() and found.h.tobytes() == expected.h.tobytes(), text
+"""
+
+
+@pytest.mark.slow
+def test_code_of_several_processes_is_not_mixed(tmp_path: Path) -> None:
+    """Each loss is compiled by a process of its own; then one process has all of them from the disk."""
+    each = ["LambdaMART()", "PairwiseLogistic()", "LambdaMART(metric='map')"]
+    environment = os.environ | {"GPUBOOST_CACHE_DIR": str(tmp_path)}
+    for texts in ([each[0]], [each[1]], [each[2]], each, each[::-1]):
+        command = [sys.executable, "-c", DERIVATIVES, *texts]
+        result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        assert result.returncode == 0, result.stderr
