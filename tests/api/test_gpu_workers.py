@@ -16,9 +16,9 @@ import gpuboost as gb
 from gpuboost.backends.cuda.device.gpus import open_gpu
 
 RNG = np.random.default_rng(4)
-X = RNG.normal(size=(700, 6))
+X = RNG.normal(size=(400, 6))
 X[RNG.random(X.shape) < 0.05] = np.nan
-Y = np.nan_to_num(X[:, 0] + np.sin(3.0 * X[:, 1])) + 0.1 * RNG.normal(size=700)
+Y = np.nan_to_num(X[:, 0] + np.sin(3.0 * X[:, 1])) + 0.1 * RNG.normal(size=400)
 LABELS = np.digitize(Y, [-0.5, 0.5])
 WATCHED = {"held out": (X[:150] + 0.01, Y[:150])}
 SIMULATED = gb.SimulatedWorkers(5, build_time=gb.times.Exponential(1.0), server_time=0.1)
@@ -56,7 +56,7 @@ def test_either_machine_replays_it(execution: Any, kind: str, tmp_path: Path) ->
     model: Any = {"classifier": gb.GradientBoostingClassifier, "regressor": gb.GradientBoostingRegressor,
                   "ranker": gb.GradientBoostingRanker}[kind](**params)  # fmt: skip
     if kind == "ranker":
-        target, more = np.clip(np.round(Y + 2.0), 0, 4), {"group": np.full(70, 10)}
+        target, more = np.clip(np.round(Y + 2.0), 0, 4), {"group": np.full(40, 10)}
     model.fit(X, target, **more)
     model.log_.save(tmp_path / "log.json")
     for device in ("cpu", "cuda"):
@@ -73,9 +73,9 @@ def test_either_machine_replays_it(execution: Any, kind: str, tmp_path: Path) ->
 @pytest.mark.filterwarnings("ignore::gpuboost.errors.OutsideTheoryWarning")
 def test_what_was_drawn_is_reported_of_the_rounds_that_came_in(rule: Any, leaf_values: str) -> None:
     execution = gb.Asynchronous(4, leaf_values=leaf_values, staleness="drop", max_staleness=2, allow_unproven=True)
-    model = regressor(sampling=rule, execution=execution).fit(X, Y, sample_weight=np.arange(700) % 3 + 1)
+    model = regressor(sampling=rule, execution=execution).fit(X, Y, sample_weight=np.arange(400) % 3 + 1)
     replayed = regressor(sampling=rule, execution=gb.Replay(model.log_), device="cpu")
-    replayed.fit(X, Y, sample_weight=np.arange(700) % 3 + 1)
+    replayed.fit(X, Y, sample_weight=np.arange(400) % 3 + 1)
     device, host = model.fit_report_.sampling, replayed.fit_report_.sampling
     assert len(device.rates) == 12
     assert device.rates == host.rates

@@ -276,6 +276,7 @@ def test_a_wrong_bench_command_says_what_there_is(
     assert words in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_small_run_of_quality_says_what_a_difference_means(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data_dir: Path
 ) -> None:

@@ -357,6 +357,7 @@ def test_info_names_the_devices(capsys: pytest.CaptureFixture[str]) -> None:
     assert "cpu" in shown
 
 
+@pytest.mark.slow
 def test_demo_trains_compares_and_reloads(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["demo", "--quiet"]) == 0
     shown = capsys.readouterr().out
