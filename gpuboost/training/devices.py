@@ -141,8 +141,9 @@ def _why_on_the_cpu(params: Mapping[str, Any], *, automatic: bool) -> tuple[str,
     several = declared(ExecutionTraits, execution).has_workers
     if learner is not None:
         return f"base_learner={learner} is fitted", f"base_learner=None (trees), or of {ON_GPUS}"
-    if declared(SelectionTraits, params.get("learners")).keeps_gains:
-        return "gains of past rounds choose the learners", "gb.CyclicGroups(1)"
+    search = _of_search(params)
+    if search is not None:
+        return search
     if several and params.get("base_learner") is not None:
         return "base learners other than trees are fitted by several workers", "execution=None"
     if several and not in_process(execution):
@@ -150,6 +151,13 @@ def _why_on_the_cpu(params: Mapping[str, Any], *, automatic: bool) -> tuple[str,
     if several and automatic:
         return "several workers use several cores", "device='cuda'"
     return None
+
+
+def _of_search(params: Mapping[str, Any]) -> tuple[str, str] | None:
+    """The same of the search for splits."""
+    if declared(SelectionTraits, params.get("learners")).keeps_gains:
+        return "gains of past rounds choose the learners", "gb.CyclicGroups(1)"
+    return None if params.get("forced_splits") is None else ("forced splits are made", "forced_splits=None")
 
 
 def check_losses(recipe: Recipe) -> None:

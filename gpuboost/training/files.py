@@ -33,6 +33,7 @@ from gpuboost.sampling.protocol import SamplingTraits
 from gpuboost.storage import UNSEALED, checked_path, is_intact, sealed
 from gpuboost.training import fit_record
 from gpuboost.training.automatic import is_auto
+from gpuboost.training.constraints.forced_splits import forced_from_json, forced_to_json
 from gpuboost.training.fit_record import FitRecord
 from gpuboost.types import Cuts, Ensemble
 
@@ -57,6 +58,7 @@ PLAIN = (str, int, float, bool, type(None))
 LATER: dict[str, Any] = {
     "categorical_encoding": AUTO,
     "interaction_cst": None,
+    "forced_splits": None,
     "reg_alpha": 0.0,
     "max_delta_step": 0.0,
     "path_smooth": 0.0,
@@ -128,7 +130,7 @@ def written(given: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in given.items():
         if name not in NOT_WRITTEN:
             with suppress(TypeError):  # not representable in JSON: a loaded model has the default
-                params[name] = _to_json(value)
+                params[name] = forced_to_json(value) if name == "forced_splits" else _to_json(value)
     for name, default in LATER.items():
         if params.get(name) == default and type(params.get(name)) is type(default):
             params.pop(name, None)
@@ -166,7 +168,10 @@ def _read(content: bytes) -> Saved:
     if set(extra) - MAY_LACK != {"estimator", "classes", "best_iteration", "best_score"}:
         raise InputError(f"model file: extra: must hold what an estimator writes there; found {sorted(extra)}.")
     saved = Saved(
-        params={name: _from_json(name, value) for name, value in record.parameters.items()},
+        params={
+            name: forced_from_json(value) if name == "forced_splits" else _from_json(name, value)
+            for name, value in record.parameters.items()
+        },
         ensemble=record.ensemble,
         loss=losses.from_json(record.loss),
         columns=Columns.from_json(record.columns),
