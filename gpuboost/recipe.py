@@ -18,6 +18,7 @@ from gpuboost.composition.base_learner import base_learner_findings
 from gpuboost.composition.encoding import encoding_findings
 from gpuboost.composition.execution import execution_findings
 from gpuboost.composition.findings import Finding, langevin_findings
+from gpuboost.composition.forced_splits import forced_findings
 from gpuboost.composition.interactions import interaction_findings
 from gpuboost.composition.learners import learner_findings
 from gpuboost.composition.learning_rate import rate_findings
@@ -167,6 +168,7 @@ class Recipe:
         of_pieces = self.sampling_findings + self.langevin_findings + self.base_learner_findings
         of_pieces += self.execution_findings + self.learner_findings + self.monotone_findings
         of_pieces += self.interaction_findings + self.regularisation_findings + self.encoding_findings
+        of_pieces += self.forced_findings
         of_pieces += rate_findings(self.rates, self.langevin)
         trees = self.base_learner is None
         pieces = self.growth.limits, self.learners, self.langevin, self.execution
@@ -207,6 +209,12 @@ class Recipe:
     def interaction_findings(self) -> tuple[Finding, ...]:
         """Findings about interaction constraints."""
         return interaction_findings(self.growth.limits, self.langevin, trees=self.base_learner is None)
+
+    @property
+    def forced_findings(self) -> tuple[Finding, ...]:
+        """Findings about forced splits."""
+        trees = self.base_learner is None
+        return forced_findings(self.growth.limits, self.learners, self.langevin, trees=trees)
 
     @property
     def learner_findings(self) -> tuple[Finding, ...]:

@@ -325,6 +325,20 @@ class Interactions(NamedTuple):
     same: tuple[int, ...] | None = None  # (columns,) number that columns of one origin share; None: each its own
 
 
+class ForcedSplit(NamedTuple):
+    """A split that every tree begins with: values up to the threshold go left."""
+
+    column: int
+    threshold: float
+    left: ForcedSplit | None = None
+    right: ForcedSplit | None = None
+
+    @property
+    def size(self) -> int:
+        """Number of splits, with those below."""
+        return 1 + sum(side.size for side in (self.left, self.right) if side is not None)
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Order of growth, and what a split and a leaf must satisfy. ``reg_lambda`` is the L2 term in -G / (H + lambda)."""
@@ -343,6 +357,7 @@ class Limits:
     reg_alpha: float = 0.0  # G is brought nearer to 0 by so much in leaf values and gains
     max_delta_step: float = 0.0  # leaf values are clipped to so much on either side of 0; 0: they are not
     extra_trees: bool = False  # True: one random cut of each feature competes in a node
+    forced: ForcedSplit | None = None  # the first splits of every tree
     path_smooth: float = 0.0  # rows of the node above that each node's value is computed with
 
     @property

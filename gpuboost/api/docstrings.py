@@ -84,6 +84,12 @@ interaction_cst : None, "pairwise", "no_interactions", or sets of columns by nam
     the root to a leaf are on columns of one set. Columns of no set are one more set. "pairwise": on two columns at
     most; "no_interactions": on one, so the model is a sum of functions of one column. A combination of categorical
     columns (``categorical_encoding``) is in the sets that hold all of them, and is not used with the two words.
+forced_splits : None, dict or path
+    First splits of every tree, as a nested dict or a JSON file of it: ``{"feature": name or index, "threshold": 3.5,
+    "left": {...}, "right": {...}}``, where a side may be left out (LightGBM's ``forcedsplits_filename``). The cut is
+    the column's lowest one that is not below the threshold; values up to it go left, missing ones to the side of the
+    larger gain. A split that gains nothing, or leaves a side with too few rows, is left out with those below it, as in
+    LightGBM. Growth then goes on as usual. For depth-wise and leaf-wise trees, on the CPU.
 sampling : None, float, or policy
     Row sampling per tree: all, a share drawn uniformly, or an object such as ``gb.UniformSampling(0.5)``. Leaf values
     are those of all rows, unless the object's ``variance_control`` says otherwise or workers compute them

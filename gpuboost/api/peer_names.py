@@ -26,6 +26,7 @@ PEER_NAMES = {
     "feature_border_type": "binning",
     "feature_fraction": "learners=0.8",
     "feature_fraction_bynode": "learners=gb.RandomByNode(0.8)",
+    "forcedsplits_filename": "forced_splits",
     "gamma": "min_split_gain",
     "gpu_id": "device='cuda:0'",
     "grow_policy": "growth",

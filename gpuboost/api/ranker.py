@@ -107,6 +107,7 @@ class GradientBoostingRanker(GradientBoosting):
         categorical_encoding: str | OrderedTargetStatistics = "auto",
         monotonic_cst: Any = None,
         interaction_cst: Any = None,
+        forced_splits: Any = None,
         sampling: Any = None,
         learners: Any = None,
         langevin: Langevin | None = None,
@@ -149,6 +150,7 @@ class GradientBoostingRanker(GradientBoosting):
         self.categorical_encoding = categorical_encoding
         self.monotonic_cst = monotonic_cst
         self.interaction_cst = interaction_cst
+        self.forced_splits = forced_splits
         self.sampling = sampling
         self.learners = learners
         self.langevin = langevin

@@ -33,7 +33,7 @@ from gpuboost.training.rows import LabelledRows, bin_rows, labelled, labelled_da
 from gpuboost.training.targets import TrainingTarget
 from gpuboost.types import Ensemble
 
-UNUSED = ("execution", "interaction_cst", "langevin", "learners", "posterior_samples", "sampling")
+UNUSED = ("execution", "forced_splits", "interaction_cst", "langevin", "learners", "posterior_samples", "sampling")
 """Parameters that choose the shapes of trees, and have no part in leaf values of all rows."""
 
 

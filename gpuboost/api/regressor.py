@@ -73,6 +73,7 @@ class GradientBoostingRegressor(RegressorMixin, GradientBoosting):
         categorical_encoding: str | OrderedTargetStatistics = "auto",
         monotonic_cst: Any = None,
         interaction_cst: Any = None,
+        forced_splits: Any = None,
         sampling: Any = None,
         learners: Any = None,
         langevin: Langevin | None = None,
@@ -116,6 +117,7 @@ class GradientBoostingRegressor(RegressorMixin, GradientBoosting):
         self.categorical_encoding = categorical_encoding
         self.monotonic_cst = monotonic_cst
         self.interaction_cst = interaction_cst
+        self.forced_splits = forced_splits
         self.sampling = sampling
         self.learners = learners
         self.langevin = langevin

@@ -97,6 +97,7 @@ def _add_parameters(group: Any) -> None:
     add("--categorical-encoding", str, "auto, partition, ordered (means of the target) or one_hot")
     add("--monotonic", _directions, "columns with which predictions rise or fall, as in age=1,rent=-1", "monotonic_cst")
     add("--interactions", _sets, "columns that may interact: pairwise, no_interactions, or a,b;c,d", "interaction_cst")
+    add("--forced-splits", str, "JSON file of the first splits of every tree")
     add("--sampling", float, "share of the rows drawn for each tree")
     add("--learners", _count_or_share, "features drawn for each tree: a count, or a share such as 0.5")
     add("--step", str, "auto, newton, gradient, constant or line_search")

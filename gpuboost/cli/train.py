@@ -45,6 +45,7 @@ PARAMETERS = (
     "categorical_encoding",
     "monotonic_cst",
     "interaction_cst",
+    "forced_splits",
     "sampling",
     "learners",
     "step",

@@ -28,6 +28,7 @@ PLAIN: Parameters = {
     "step": "auto",
     "monotonic_cst": None,
     "interaction_cst": None,
+    "forced_splits": None,
     "early_stopping_rounds": None,
     "callbacks": (),
     "reg_alpha": 0.0,

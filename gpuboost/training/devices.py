@@ -141,10 +141,9 @@ def _why_on_the_cpu(params: Mapping[str, Any], *, automatic: bool) -> tuple[str,
     learner = not_on_gpus(params.get("base_learner"))
     if learner is not None:
         return f"base_learner={learner} is fitted", f"base_learner=None (trees), or of {ON_GPUS}"
-    if declared(SelectionTraits, params.get("learners")).keeps_gains:
-        return "gains of past rounds choose the learners", "gb.CyclicGroups(1)"
-    if is_one_of(params.get("multi_output"), ("one_tree",)):
-        return "one tree for all outputs is grown", "multi_output='one_tree_per_output'"
+    search = _of_search(params)
+    if search is not None:
+        return search
     execution = params.get("execution")
     if not declared(ExecutionTraits, execution).has_workers:
         return None
@@ -160,6 +159,15 @@ def _why_of_workers(params: Mapping[str, Any], execution: Any, *, automatic: boo
     if automatic:
         return "several workers use several cores", "device='cuda'"
     return None
+
+
+def _of_search(params: Mapping[str, Any]) -> tuple[str, str] | None:
+    """The same of the search for splits."""
+    if declared(SelectionTraits, params.get("learners")).keeps_gains:
+        return "gains of past rounds choose the learners", "gb.CyclicGroups(1)"
+    if is_one_of(params.get("multi_output"), ("one_tree",)):
+        return "one tree for all outputs is grown", "multi_output='one_tree_per_output'"
+    return None if params.get("forced_splits") is None else ("forced splits are made", "forced_splits=None")
 
 
 def check_losses(recipe: Recipe) -> None:

@@ -21,6 +21,7 @@ from gpuboost import losses, public
 from gpuboost.arguments import is_real
 from gpuboost.data.columns import Columns
 from gpuboost.data.encoding import AUTO
+from gpuboost.data.labels import classes_from_json, classes_to_json
 from gpuboost.errors import InputError
 from gpuboost.learners.families import FAMILIES
 from gpuboost.learning_rates import listed
@@ -34,6 +35,7 @@ from gpuboost.sampling.protocol import SamplingTraits
 from gpuboost.storage import UNSEALED, checked_path, is_intact, sealed
 from gpuboost.training import fit_record
 from gpuboost.training.automatic import is_auto
+from gpuboost.training.constraints.forced_splits import forced_from_json, forced_to_json
 from gpuboost.training.fit_record import FitRecord
 from gpuboost.types import Cuts, Ensemble
 
@@ -62,7 +64,7 @@ LATER: dict[str, Any] = {
     "path_smooth": 0.0,
     "extra_trees": False,
     "multi_output": "one_tree_per_output",
-    **dict.fromkeys(("interaction_cst", "sketch")),
+    **dict.fromkeys(("interaction_cst", "forced_splits", "sketch")),
 }
 """Parameters that earlier versions did not have, and the defaults at which files leave them out"""
 
@@ -100,7 +102,7 @@ def text(saved: Saved) -> str:
     score = saved.best_score
     extra = {
         "estimator": kind_of(saved),
-        "classes": None if saved.classes is None else _classes_to_json(saved.classes),
+        "classes": None if saved.classes is None else classes_to_json(saved.classes),
         "best_iteration": saved.best_iteration,
         "best_score": None if score is None or not math.isfinite(score) else score,
     } | fit_record.to_json(saved.record)
@@ -130,7 +132,7 @@ def written(given: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in given.items():
         if name not in NOT_WRITTEN:
             with suppress(TypeError):  # not representable in JSON: a loaded model has the default
-                params[name] = _to_json(value)
+                params[name] = forced_to_json(value) if name == "forced_splits" else _to_json(value)
     for name, default in LATER.items():
         if params.get(name) == default and type(params.get(name)) is type(default):
             params.pop(name, None)
@@ -168,11 +170,14 @@ def _read(content: bytes) -> Saved:
     if set(extra) - MAY_LACK != {"estimator", "classes", "best_iteration", "best_score"}:
         raise InputError(f"model file: extra: must hold what an estimator writes there; found {sorted(extra)}.")
     saved = Saved(
-        params={name: _from_json(name, value) for name, value in record.parameters.items()},
+        params={
+            name: forced_from_json(value) if name == "forced_splits" else _from_json(name, value)
+            for name, value in record.parameters.items()
+        },
         ensemble=record.ensemble,
         loss=losses.from_json(record.loss),
         columns=Columns.from_json(record.columns),
-        classes=None if extra["classes"] is None else _classes_from_json(extra["classes"]),
+        classes=None if extra["classes"] is None else classes_from_json(extra["classes"]),
         best_iteration=_optional("best_iteration", extra["best_iteration"], int),
         best_score=_optional("best_score", extra["best_score"], float),
         run=_run(extra.get("run"), content),
@@ -340,43 +345,6 @@ def _are_pairs(value: Any) -> bool:
         isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], PLAIN) and isinstance(pair[1], (int, float))
         for pair in value
     )
-
-
-def _classes_to_json(classes: NDArray[Any]) -> dict[str, Any]:
-    """Values and dtype: "str", "object" (of strings), or numpy's name of a number type."""
-    values = classes.tolist()
-    if classes.dtype.kind in "OU" and all(isinstance(label, str) for label in values):
-        return {"dtype": "object" if classes.dtype.kind == "O" else "str", "values": values}
-    if classes.dtype.kind in "biuf":
-        return {"dtype": classes.dtype.name, "values": values}
-    raise InputError(f"classes: a model file holds labels that are text or numbers; got {classes.dtype}.")
-
-
-def _classes_from_json(value: Any) -> NDArray[Any]:
-    """Inverse of ``_classes_to_json``."""
-    wrong = InputError(f"model file: classes: two or more labels of one type, sorted, were expected; found {value!r}.")
-    if not isinstance(value, dict) or set(value) != {"dtype", "values"} or not isinstance(value["values"], list):
-        raise wrong
-    name, values = value["dtype"], value["values"]
-    if name in ("str", "object"):
-        right = all(isinstance(label, str) for label in values)
-        dtype: Any = np.str_ if name == "str" else object
-    else:
-        right = isinstance(name, str) and name in np.sctypeDict
-        right = right and np.dtype(name).kind in "biuf" and np.dtype(name).name == name
-        right = right and all(isinstance(label, (bool, int, float)) for label in values)
-        dtype = name
-    if not right or len(values) < 2 or sorted(set(values)) != values:
-        raise wrong
-    try:
-        with np.errstate(over="ignore"):
-            classes: NDArray[Any] = np.array(values, dtype=dtype)
-    except OverflowError:
-        raise wrong from None
-    read = classes.tolist()
-    if read != values or list(map(type, read)) != list(map(type, values)):  # truncated, rounded or of another type
-        raise wrong
-    return classes
 
 
 def _flag(name: str, value: Any) -> bool:

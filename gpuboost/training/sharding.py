@@ -139,6 +139,8 @@ def check_for_gpus(recipe: Recipe) -> None:
         ("langevin", GPU_SHARDS.langevin, isinstance(recipe.langevin, Langevin), "Langevin boosting"),
         ("loss", GPU_SHARDS.list_losses, is_list_loss(recipe.loss), f"lists of queries ({recipe.loss.name})"),
     )
+    if recipe.growth.limits.forced is not None:
+        raise RecipeError("forced_splits: forced splits are made on the CPU. Use device='cpu', or forced_splits=None.")
     for name, offered, needed, what in asked:
         if needed and not offered:
             raise RecipeError(

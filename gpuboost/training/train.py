@@ -12,6 +12,7 @@ from typing import Any
 
 from gpuboost import components
 from gpuboost.backends.devices import Choice
+from gpuboost.backends.numerics.forced_splits import cut_of, made
 from gpuboost.backends.protocol import Backend
 from gpuboost.boosting import boost
 from gpuboost.errors import OutsideTheoryWarning
@@ -100,6 +101,7 @@ def train(job: Job) -> Trained:
         seconds = {"prepare": prepared - job.started, "train": time.perf_counter() - prepared}
         if records.rise is not None:
             records.rise.warn(job.recipe)
+    _warn_of_forced(job, ensemble)
     best = None if monitoring.stopping is None else monitoring.stopping.best_rounds
     kept = ensemble if best is None else ensemble.first(best)
     steps = records.fit.steps(kept)
@@ -206,6 +208,22 @@ def _warn(job: Job, data: TrainingSet) -> None:
         why = too_short(rounds, -log(job.recipe.chain(data, begin).shrink))
         if why:
             warnings.warn(why, OutsideTheoryWarning, stacklevel=2)
+
+
+def _warn_of_forced(job: Job, ensemble: Ensemble) -> None:
+    """Warn once if trees of this fit lack forced splits."""
+    asked, trees = job.recipe.growth.limits.forced, ensemble.trees[job.run.first * ensemble.n_outputs :]
+    if asked is None:
+        return
+    cut = cut_of(asked, ensemble.cuts)
+    lacking = sum(made(cut, tree.nodes) < asked.size for tree in trees)
+    if lacking:
+        warnings.warn(
+            f"forced_splits: {lacking} of {len(trees)} trees lack some of the {asked.size} splits, which gain nothing, "
+            "leave a side with too few rows, or have a threshold above all cuts of their column.",
+            UserWarning,
+            stacklevel=2,
+        )
 
 
 def _evaluation(job: Job, data: TrainingSet) -> Evaluation:

@@ -335,6 +335,8 @@ def test_one_tree_with_sampling_noise_early_stopping_and_workers() -> None:
         ({"monotonic_cst": [1, 0, 0, 0]}, "multi_output: the search for one tree .* look at monotonic_cst"),
         ({"interaction_cst": "pairwise"}, "multi_output: the search for one tree .* look at interaction_cst"),
         ({"reg_alpha": 1.0}, "multi_output: the search for one tree .* look at reg_alpha"),
+        ({"path_smooth": 2.0}, "multi_output: the search for one tree .* look at path_smooth"),
+        ({"forced_splits": {"feature": 0, "threshold": 0.0}}, "multi_output: the search .* look at forced_splits"),
         ({"extra_trees": True}, "multi_output: the search for one tree .* look at extra_trees"),
         ({"base_learner": gb.learners.Spline(), "max_depth": 6}, "multi_output: base learners other than trees"),
         ({"execution": gb.DataParallel(2)}, "multi_output: shards search"),

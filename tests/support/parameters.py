@@ -263,6 +263,7 @@ ESTIMATOR = {
     "categorical_encoding": "policy",
     "monotonic_cst": "anything",
     "interaction_cst": "policy",
+    "forced_splits": "policy",
     "sampling": "policy",
     "learners": "policy",
     "langevin": "policy",

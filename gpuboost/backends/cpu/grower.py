@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from gpuboost.backends.cpu import best_first
 from gpuboost.backends.cpu import histograms as cpu_histograms
+from gpuboost.backends.cpu.forced_splits import force
 from gpuboost.backends.cpu.histograms import Histograms, free_slots
 from gpuboost.backends.cpu.layout import SortedColumns
 from gpuboost.backends.cpu.nodes import NodeTable
@@ -20,6 +21,7 @@ from gpuboost.backends.cpu.small_trees import Levels
 from gpuboost.backends.cpu.split_search import Search
 from gpuboost.backends.cpu.warm_up import HELPER
 from gpuboost.backends.host.workspace import Workspace
+from gpuboost.backends.numerics.forced_splits import cut_of
 from gpuboost.kernels.common.records import ChildLimits
 from gpuboost.kernels.growth import partition
 from gpuboost.types import Array, Candidates, Cuts, Limits, Nodes, Structure, Target
@@ -52,7 +54,7 @@ class TreeGrower:
         self._least_rows = least_rows(limits)
         can = can_split_root(limits, len(rows), totals[1], units[1])
         self._new_pairs = self._tree.init_root(len(rows), totals, can_split=can)
-        self._weight = weight
+        self._weight, self._forced = weight, cut_of(limits.forced, cuts)
         of_rows = weight / max(totals[1], 1), limits.smoothing(totals[1] * units[1], weight)
         all_packed = len(rows) <= cpu_histograms.PACKED_ROWS
         self._search = Search(
@@ -67,9 +69,12 @@ class TreeGrower:
     def grow(self, target: Target) -> Structure:
         """The finished tree. The leaves of rows are not computed if the tree was grown from a sample."""
         search, leaf_wise = self._search, self._limits.growth == "leafwise"
-        if leaf_wise and not search.by_number:
+        if self._forced is not None:
+            self._find_splits()
+            force(self._forced, self._tree, self._histograms, search, self._limits.max_leaves, self._split_and_search)
+        if leaf_wise and not search.by_number and self._forced is None:
             self._grow_best_first()
-        elif self._by_column is None and search.independent and not leaf_wise:
+        elif self._by_column is None and search.independent and not leaf_wise and self._forced is None:
             self._grow_small_levels()
         else:
             self._find_splits()
@@ -137,6 +142,10 @@ class TreeGrower:
         slots = self._slots_for(n_deeper)
         tree.lengthen(tree.size + 2 * len(chosen))
         self._new_pairs = self._rows.split(tree, chosen, n_deeper, slots, child_limits(limits, self._units[1]))
+
+    def _split_and_search(self, chosen: NDArray[np.int64]) -> None:
+        self._split_nodes(chosen)
+        self._find_splits()
 
     def _slots_for(self, pairs: int) -> NDArray[np.int64]:
         """The stack of free slots, with at least ``pairs`` of them."""

@@ -31,6 +31,10 @@ class Bounds:
         self._inherit(new_pairs, node)
         return partial(monotone_split.search, self._bounds, self._of_some)
 
+    def search_of(self, v: int) -> Callable[..., None]:
+        """The same for node v alone, which is the first of a table of its own, and was searched before."""
+        return partial(monotone_split.search, self._bounds[v : v + 1], self._of_some)
+
     def values_of(self, new_pairs: NDArray[np.int64], node: NDArray[np.int64]) -> NDArray[np.float64]:
         """(v,) values of the nodes of these pairs, to which those below them are drawn."""
         self._inherit(new_pairs, node)

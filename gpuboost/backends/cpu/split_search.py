@@ -18,6 +18,7 @@ from gpuboost.backends.cpu.nodes import NodeTable
 from gpuboost.backends.cpu.partition import RowsByNode
 from gpuboost.backends.host.threads import ThreadPool
 from gpuboost.backends.numerics.feature_subsets import subset
+from gpuboost.backends.numerics.forced_splits import ForcedCut
 from gpuboost.kernels.common import nodes as table
 from gpuboost.kernels.common.normal_table import TABLE
 from gpuboost.kernels.common.records import Criterion, Splits
@@ -157,6 +158,28 @@ class Search:
             )  # fmt: skip
         else:
             shared_split.close(level, tree.node)
+
+    def force(self, tree: NodeTable, histograms: Histograms, v: int, cut: ForcedCut) -> bool:
+        """Give an open node this split, if it gains; False if it keeps its own."""
+        layout, node = self._layout, tree.node[v : v + 1].copy()
+        at = int(np.searchsorted(layout.features, cut.feature))
+        if node[0, table.STATE] != table.OPEN or layout.features[at : at + 1].tolist() != [cut.feature]:
+            return False
+        node[0, table.STATE], results = table.NEW, no_splits(layout, 1)
+        bits = np.zeros((len(layout.features), 8), np.uint32)
+        bits[at, cut.bin >> 5] = 1 << (cut.bin & 31)
+        summed = layout.arrays._replace(defaults=np.full(len(layout.features), -1, np.int64))  # and complete
+        arrays = histograms.arrays, Criterion(self.units, self.criterion.rule, bits)
+        search = split.search if self._bounds is None else self._bounds.search_of(v)
+        search(
+            tuple(summed), layout.kinds_if_any, np.array([[0, -1, 0]]), np.empty((1, 0), np.int64), node,
+            *map(tuple, arrays), at, at + 1, True, NO_FEATURES, NO_WORDS_OF_CUTS, tuple(results),
+        )  # fmt: skip
+        if not results.gains[0, at] > 0.0:
+            return False
+        tree.gain[v], tree.node[v, table.FEATURE] = results.gains[0, at], cut.feature
+        tree.node[v, [table.BIN, table.MISSING_LEFT, table.LEFT_G, table.LEFT_H]] = results.splits[0, at]
+        return True
 
     def by_column(
         self,

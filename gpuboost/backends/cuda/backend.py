@@ -51,6 +51,7 @@ from gpuboost.backends.numerics.probabilities import ProbabilityRule
 from gpuboost.backends.prediction import additive
 from gpuboost.backends.protocol import Capabilities
 from gpuboost.backends.smoothing import Smoothing
+from gpuboost.errors import RecipeError
 from gpuboost.keys import Key
 from gpuboost.losses.arrays import is_of_arrays
 from gpuboost.losses.protocol import DrawnLoss, Loss, is_list_loss, is_on_host, is_smoothed, perturbs_labels
@@ -212,6 +213,8 @@ class Cuda:
     ) -> Structure:  # fmt: skip
         if key is not None:
             return self._drawn(data, target, output, candidates, limits, key / output)
+        if limits.forced is not None:
+            raise RecipeError("forced_splits: forced splits are made on the CPU. Use device='cpu'.")
         gradients = self._targets.given(target.gradients)
         k, room = gradients.g.shape
         features, noise = candidates.features, self._targets.strength(candidates.gain_noise(output))

@@ -11,6 +11,7 @@ import numpy as np
 
 from gpuboost.backends.numerics.exact_sums import integers
 from gpuboost.backends.numerics.feature_subsets import subset
+from gpuboost.backends.numerics.forced_splits import ForcedCut, cut_of
 from gpuboost.backends.numerics.interactions import PathRule
 from gpuboost.backends.numerics.monotone import FREE, NodeBounds, of_features
 from gpuboost.backends.numerics.random_trees import random_structure
@@ -30,15 +31,29 @@ def grow(
     if key is not None:
         return random_structure(data, target, output, candidates, limits, key)
     tree = GrowingTree.root_of(data, target, output, candidates, limits)
+    force(tree, cut_of(limits.forced, data.cuts))
     {"depthwise": depth_wise, "sign_stump": depth_wise, "leafwise": leaf_wise, "oblivious": oblivious}[limits.growth](
         tree
     )
     return tree.structure(data, target)
 
 
+def force(tree: GrowingTree, plan: ForcedCut | None) -> None:
+    """Make the forced splits, level by level."""
+    level = [] if plan is None else [(tree.nodes[0], plan)]
+    while level:
+        found = [(node, cut, tree.forced_split(node, cut)) for node, cut in level]
+        chosen = [(node, cut, split) for node, cut, split in found if split is not None][: tree.room]
+        level = []
+        for node, cut, split in chosen:
+            node.split = split
+            below = zip(tree.split(node), cut.below, strict=True)
+            level += [(child, next_cut) for child, next_cut in below if next_cut is not None]
+
+
 def depth_wise(tree: GrowingTree) -> None:
     """Split every node of a level before any of the next; the largest gains first if max_leaves does not allow all."""
-    level = tree.nodes[:]
+    level = tree.leaves
     while level:
         for node in level:
             node.split = tree.best_split(node)
@@ -48,8 +63,9 @@ def depth_wise(tree: GrowingTree) -> None:
 
 def leaf_wise(tree: GrowingTree) -> None:
     """Split the leaf of the largest gain, at any depth. Equal gains: the older node first."""
-    leaves = tree.nodes[:]
-    leaves[0].split = tree.best_split(leaves[0])
+    leaves = tree.leaves
+    for leaf in leaves:
+        leaf.split = tree.best_split(leaf)
     while tree.room and (open_leaves := tree.gaining_most(leaves)):
         chosen = open_leaves[0]
         leaves.remove(chosen)
@@ -146,6 +162,11 @@ class GrowingTree:
         """Number of leaves that may still be added."""
         return self.limits.max_leaves - (len(self.nodes) + 1) // 2
 
+    @property
+    def leaves(self) -> list[Node]:
+        """The nodes that are not split, the older ones first."""
+        return [node for node in self.nodes if not node.left]
+
     def may_split(self, node: Node) -> bool:
         """True if a split of the node can satisfy the limits."""
         limits = self.limits
@@ -166,6 +187,17 @@ class GrowingTree:
         noise, rest = self.candidates.gain_noise(self.output), (self.n_bins, self.categorical, self.rows_per_h)
         draws, within = self.candidates.random_cuts(self.output), self._within(node)
         return best_split(histograms, node.totals, self.units, self.limits, *rest, cuts, noise, within, draws)
+
+    def forced_split(self, node: Node, cut: ForcedCut) -> Split | None:
+        """The split of this node by the one cut, if it gains."""
+        histograms = self._histograms(node)
+        if not self.may_split(node) or cut.feature not in histograms:
+            return None
+        bits = np.zeros(8, np.uint32)
+        bits[cut.bin >> 5] = 1 << (cut.bin & 31)
+        f, rest = cut.feature, (self.n_bins, self.categorical, self.rows_per_h)
+        one = {f: histograms[f]}, node.totals, self.units, self.limits
+        return best_split(*one, *rest, {f: bits}, None, self._within(node))
 
     def share_a_split(self, level: list[Node]) -> None:
         """Find the split that all these nodes are to share, if any gains in sum."""

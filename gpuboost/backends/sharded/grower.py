@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.backends.cpu.forced_splits import force
 from gpuboost.backends.cpu.grower import can_split_root, child_limits, chosen_splits
 from gpuboost.backends.cpu.histograms import Histograms
 from gpuboost.backends.cpu.layout import Layout
@@ -13,6 +14,7 @@ from gpuboost.backends.cpu.partition import RowsByNode
 from gpuboost.backends.cpu.split_search import Search
 from gpuboost.backends.host.threads import ThreadPool
 from gpuboost.backends.host.workspace import Workspace
+from gpuboost.backends.numerics.forced_splits import cut_of
 from gpuboost.backends.sharded.arrays import RemoteCalls
 from gpuboost.backends.sharded.rows import RULE, unpacked
 from gpuboost.backends.sharded.shard import Shard
@@ -44,7 +46,7 @@ class ShardedGrower:
         workspace: Workspace,
         candidates: Candidates,
     ) -> None:
-        self._number, self._calls = tree, calls
+        self._number, self._calls, self._forced = tree, calls, cut_of(limits.forced, cuts)
         self._limits, self._units, self._layout = limits, np.array(units), layout
         of_all = np.broadcast_to(np.int32(0), (n_rows,))  # only how many they are is ever looked at
         rows = RowsByNode(empty_bins, layout, None, of_all, NO_INTS, pool, None)
@@ -59,9 +61,22 @@ class ShardedGrower:
         """Grow level by level or leaf by leaf, by ``limits.growth``."""
         at_once = 1 if self._limits.growth == "leafwise" else self._limits.max_leaves
         self._find_splits()
+        if self._forced is not None:
+            force(
+                self._forced,
+                self._tree,
+                self._histograms,
+                self._search,
+                self._limits.max_leaves,
+                self._split_and_search,
+            )
         while len(chosen := chosen_splits(self._tree, self._limits, at_once).copy()):
             self._split(chosen)
             self._find_splits()
+
+    def _split_and_search(self, chosen: NDArray[np.int64]) -> None:
+        self._split(chosen)
+        self._find_splits()
 
     def finished(self, counts: NDArray[np.int64]) -> Nodes:
         """The tree. counts: (v,) rows of each node, counted by the shards."""

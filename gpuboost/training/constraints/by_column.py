@@ -9,11 +9,12 @@ from gpuboost.data.columns import Columns, categorical_columns
 from gpuboost.data.dataset import Dataset
 from gpuboost.data.encoded_columns import EncodedColumn
 from gpuboost.data.tables import as_table
+from gpuboost.training.constraints.forced_splits import forced_splits
 from gpuboost.training.constraints.interactions import interaction_sets
 from gpuboost.training.constraints.monotone import monotone_constraints
-from gpuboost.types import Interactions, Limits
+from gpuboost.types import ForcedSplit, Interactions, Limits
 
-NAMES = ("monotonic_cst", "interaction_cst")
+NAMES = ("monotonic_cst", "interaction_cst", "forced_splits")
 
 
 class ByColumn(NamedTuple):
@@ -21,6 +22,7 @@ class ByColumn(NamedTuple):
 
     directions: tuple[int, ...] | None = None
     interactions: Interactions | None = None
+    forced: ForcedSplit | None = None
 
     @staticmethod
     def of(params: Mapping[str, Any], columns: Columns) -> ByColumn:
@@ -29,6 +31,7 @@ class ByColumn(NamedTuple):
         return ByColumn(
             monotone_constraints(params.get("monotonic_cst"), n, names, columns.is_categorical),
             interaction_sets(params.get("interaction_cst"), n, names),
+            forced_splits(params.get("forced_splits"), n, names, columns.is_categorical),
         )
 
     @staticmethod
@@ -45,6 +48,7 @@ class ByColumn(NamedTuple):
         return ByColumn(
             monotone_constraints(params.get("monotonic_cst"), n, names, is_categorical),
             interaction_sets(params.get("interaction_cst"), n, names),
+            forced_splits(params.get("forced_splits"), n, names, is_categorical),
         )
 
 
@@ -61,10 +65,11 @@ def of_encoded(limits: Limits, layout: tuple[EncodedColumn, ...], n_columns: int
     if directions is not None:
         directions = (*directions, *(0,) * (len(layout) - n_columns))
     if rule is None:
-        return ByColumn(directions)
+        return ByColumn(directions, None, limits.forced)
     single = [len(column.columns) == 1 or not rule.most for column in layout]
     sets = tuple(
         tuple(i for i, column in enumerate(layout) if single[i] and set(column.columns) <= set(members))
         for members in rule.sets
     )
-    return ByColumn(directions, Interactions(sets, rule.most, tuple(column.columns[0] for column in layout)))
+    joined = Interactions(sets, rule.most, tuple(column.columns[0] for column in layout))
+    return ByColumn(directions, joined, limits.forced)
