@@ -91,7 +91,7 @@ def _sum_pairs(layout, nodes, histograms, shares):
 
 
 @kernel
-def _choose(leaf_wise, nodes, limits, words):
+def _choose_nodes(leaf_wise, nodes, limits, words):
     """The nodes to split next, into ``nodes.chosen``. Returns how many."""
     n_nodes = words[NODES]
     if not leaf_wise:
@@ -143,7 +143,7 @@ def _next_level(leaf_wise, most_work, layout, limits, histograms, criterion, nod
                 return LONG
             words[STEP] = BUILD
             return _sum_pairs(layout, nodes, histograms, shares)
-        count = _choose(leaf_wise, nodes, limits, words)
+        count = _choose_nodes(leaf_wise, nodes, limits, words)
         words[COUNT] = count
         if count == 0:
             break
