@@ -145,7 +145,8 @@ random_state : int, RandomState or None
     library's ``base_learner``, whose own values are replaced. The arrival of asynchronous workers' trees is not drawn
     from it.
 n_jobs : int or None
-    Threads; None and -1 for all. No more are started than there are processors, and small data are fitted by fewer.
+    Threads; None and -1 for all. No more are started than there are processors, or than a container's quota feeds, and
+    small data are fitted by fewer.
     The model does not depend on it, to the last bit.
 verbose : int
     0 is silent. Otherwise a live progress bar in a terminal or notebook; elsewhere a line every ``verbose`` rounds.

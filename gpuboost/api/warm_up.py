@@ -13,6 +13,7 @@ from gpuboost.api.classifier import GradientBoostingClassifier
 from gpuboost.api.ranker import GradientBoostingRanker
 from gpuboost.api.regressor import GradientBoostingRegressor
 from gpuboost.arguments import is_one_of
+from gpuboost.backends.cpu.background import BACKGROUND
 from gpuboost.backends.cpu.histograms import PACKED_ROWS
 from gpuboost.data.columns import FROM_DTYPE
 from gpuboost.errors import InputError, shown
@@ -59,6 +60,7 @@ def warm_up(kinds: Sequence[str] | None = None, *, n_jobs: int | None = None) ->
         for rows in ROWS:
             for dtype in DTYPES:
                 KINDS[kind](_data(rows, dtype), n_jobs)
+        BACKGROUND.wait()
         seconds[kind] = time.perf_counter() - begin
     return seconds
 

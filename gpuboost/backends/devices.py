@@ -10,6 +10,7 @@ from functools import cache
 from importlib.metadata import version
 
 from gpuboost.backends.cuda.device.gpus import Gpu, gpus
+from gpuboost.backends.host.quota import quota_processors
 from gpuboost.errors import DeviceError, RecipeError
 
 AUTO_CELLS = 5_000_000
@@ -45,7 +46,8 @@ def usable_threads() -> int:
     joblib sets that variable in its worker processes, so a grid search does not start workers times cores threads.
     """
     asked = os.environ.get("OMP_NUM_THREADS", "")
-    usable = _cores(processors(), os.environ.get("LOKY_MAX_CPU_COUNT", ""))
+    most = processors()
+    usable = min(_cores(most, os.environ.get("LOKY_MAX_CPU_COUNT", "")), most)
     return min(usable, int(asked)) if asked.isdecimal() and int(asked) > 0 else usable
 
 
@@ -59,8 +61,12 @@ def _cores(processors: int, asked: str) -> int:
 
 
 def processors() -> int:
-    """Number of processors that this process may run on; more threads than that take turns, and wait for each other."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """Number of processors that this process may run on, or whose time its container's quota is, if that is less.
+
+    More threads than that take turns, and wait for each other.
+    """
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(allowed, quota_processors() or allowed)
 
 
 def kernel_cache() -> str:

@@ -1,4 +1,4 @@
-"""Labels of a classifier: as codes, in a pass or two where they are whole numbers of a short range; and in model files."""
+"""Labels of a classifier: as codes, in a pass or two where they are whole numbers of a short range; in model files."""
 
 from __future__ import annotations
 

@@ -78,9 +78,18 @@ def _power_below(x):
 @kernel
 def scale(values, multiplicity, weight, bits):
     """``fixed_point_scale`` of at most BLOCK rows; NaN if one is not finite. weight: the sum of the multiplicities."""
-    found = np.empty(3)
-    extent(values, multiplicity, 0, values.shape[0], found)
-    top, total, most = found[0], found[1], found[2]
+    found = np.empty((1, 3))
+    extent(values, multiplicity, 0, values.shape[0], found[0])
+    return scale_of(found, weight, bits)
+
+
+@kernel
+def scale_of(found, weight, bits):
+    """The same from the ``extents`` of all blocks of rows. found (blocks, 3) float64."""
+    top, total, most = 0.0, 0.0, 1.0
+    for block in range(found.shape[0]):
+        top, most = max(top, found[block, 0]), max(most, found[block, 2])
+        total += found[block, 1]
     if not total < inf:
         return nan
     if not top > 0.0:

@@ -103,6 +103,32 @@ class Team(NamedTuple):
     left_sets: Any
 
 
+class TreeGradients(NamedTuple):
+    """Gradients of the rows of a large tree, and what they become integers by."""
+
+    g: Any  # (m,) float32
+    h: Any  # (m,) float32
+    multiplicity: Any  # (m,) int32, (0,) for all ones
+    weight: Any  # float: sum of the multiplicities
+    found: Any  # (2, blocks, 3) float64: ``fixed_point.extents`` of g and of h
+    totals: Any  # (stretches, 8) int64: sums of the integers of each stretch, on a cache line of its own
+
+
+class Shares(NamedTuple):
+    """What threads that grow a large tree together write, and how they divide it; see ``growth.large_trees``."""
+
+    words: Any  # (large_trees.WORDS,) int64: zeros at first
+    stretches: Any  # (most stretches + 1,) int64: bounds of the rows of each stretch
+    groups: Any  # (groups + 1,) int64: features that are summed at once
+    bounds: Any  # (chunks + 1,) int64: features that are searched at once
+    left: Any  # (v, 3) int64: the new pairs
+    shared: Any  # (v, most stretches) int64: see ``Level``
+    counts: Any  # (most stretches, v) int64: rows of each chosen node that go left
+    gains: Any  # the fields of ``Splits``, of as many pairs as a level may have
+    splits: Any
+    left_sets: Any
+
+
 class GrowthLimits(NamedTuple):
     """Limits of a tree, and sizes from which a step is divided among threads."""
 

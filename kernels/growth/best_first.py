@@ -10,6 +10,9 @@ import numpy as np
 from gpuboost.kernels.common.jit import kernel
 from gpuboost.kernels.common.nodes import LEFT, OPEN, RIGHT, SPLIT, STATE
 
+SHARE = 8  # 1 / SHARE of the remaining splits are made speculatively,
+FEW = 8  # and always up to FEW of them
+
 
 @kernel
 def _before(a, b, gain, number):
@@ -75,6 +78,12 @@ def foresee(node, n_nodes, gain, most, order, wanted):
         if count == 0:
             certain = steps
     return steps, count, certain
+
+
+@kernel
+def at_once(most, certain):
+    """Number of splits to make next in a tree of ``most`` splits, of which ``certain`` ones are made."""
+    return max((most - certain) // SHARE, min(most // SHARE, FEW), 1)
 
 
 @kernel

@@ -10,8 +10,12 @@ import numpy as np
 from gpuboost.kernels.common.atomics import add, load, relax, store, swap_if
 from gpuboost.kernels.common.jit import kernel
 
-WORDS = 24  # int64 of the shared memory, which are on three cache lines
-DONE, PAIRS = 8, 16  # chunks that are done; pairs of the level. At 0: chunks of the level, and the next of them
+WORDS = 24  # int64 of the shared memory, on three cache lines. The first: chunks of the level, and the next of them
+OFFERED, DONE, PAIRS = (
+    7,
+    8,
+    16,
+)  # chunks offered so far, and done; pairs of the level. At 0: its chunks, and the next of them
 _MOST_SPINS = 5_000  # some tenths of a second
 _LOW = 0xFFFF_FFFF
 _NONE, _OVER = -1, -2

@@ -87,10 +87,10 @@ def _add_sparse(row_start, cells, packed, rows, begin, end, out):
 
 
 @kernel
-def _unpack(packed, unpacked, first):
-    """Move packed pairs into (or, unless ``first``, onto) an unpacked histogram, and clear them."""
+def _unpack(packed, unpacked, begin, end, first):
+    """Move packed pairs of cells [begin, end) into (or, unless ``first``, onto) an unpacked histogram; clear them."""
     cells = packed.shape[0]
-    for c in range(cells):
+    for c in range(begin, end):
         pair = packed[c]
         g, h = pair >> 32, pair & _LOW
         unpacked[c] = g if first else unpacked[c] + g
@@ -100,7 +100,16 @@ def _unpack(packed, unpacked, first):
 
 @kernel
 def build(rows, layout, node, new_pairs, histograms, part, first, last):
+    """``build_some`` for every feature."""
+    every = np.int64(0), np.int64(layout[0].shape[0])
+    return build_some(rows, layout, node, new_pairs, histograms, part, first, last, *every)
+
+
+@kernel
+def build_some(rows, layout, node, new_pairs, histograms, part, first, last, first_feature, last_feature):
     """Sum rows [first, last) of the built nodes of all new pairs, the nodes laid end to end, as thread ``part``.
+
+    Only features [first_feature, last_feature) are summed, of which sparse bins have all.
 
     A node whose first rows belong to another thread is summed into the thread's line of ``spare`` instead of its slot;
     the line of its pair is returned, or -1. rows: RowArrays; layout: HistogramLayout; histograms: HistogramArrays;
@@ -110,15 +119,16 @@ def build(rows, layout, node, new_pairs, histograms, part, first, last):
     shared, offset = -1, 0
     of, packed_rows = histograms.of, histograms.packed_rows
     scratch, spare = histograms.scratch[part], histograms.spare[part]
-    bins, packed, order, features, starts = rows.bins, rows.packed, rows.rows, layout.features, layout.starts
-    n_cells = scratch.shape[0]
+    bins, packed, order = rows.bins, rows.packed, rows.rows
+    features, starts = layout.features[first_feature:last_feature], layout.starts[first_feature:last_feature]
+    a, b = np.int64(layout.starts[first_feature]), np.int64(layout.starts[last_feature])
     for i in range(new_pairs.shape[0]):
         v = new_pairs[i, 0]
         size = node[v, END] - node[v, BEGIN]
         begin, end = max(first - offset, 0), min(last - offset, size)
         offset += size
         if size == 0 and first == 0:  # the empty side of a split that several nodes share
-            of[node[v, SLOT], :n_cells] = 0
+            of[node[v, SLOT], a:b] = 0
         if begin >= end:
             continue
         out = of[node[v, SLOT]]
@@ -126,9 +136,9 @@ def build(rows, layout, node, new_pairs, histograms, part, first, last):
             shared, out = i, spare
         begin, end = node[v, BEGIN] + begin, node[v, BEGIN] + end
         is_packed = size <= packed_rows
-        target = out[:n_cells] if is_packed else scratch
+        target = out[: scratch.shape[0]] if is_packed else scratch
         if is_packed:
-            target[:] = 0
+            target[a:b] = 0
         new_tile = True
         while begin < end:
             stop = end if is_packed else min(begin + TILE, end)
@@ -137,7 +147,7 @@ def build(rows, layout, node, new_pairs, histograms, part, first, last):
             else:
                 _add_sparse(rows.row_start, rows.cells, packed, order, begin, stop, target)
             if not is_packed:
-                _unpack(scratch, out, new_tile)
+                _unpack(scratch, out, a, b, new_tile)
             new_tile = False
             begin = stop
     return shared

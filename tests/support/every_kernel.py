@@ -93,6 +93,7 @@ def cases() -> Iterator[tuple[str, Callable[[], object]]]:
     yield from _rankings()
     yield from _predictions()
     yield from _divided()
+    yield from _together()
 
 
 def _fit(target: Array | None = None, rows: Any = None, kind: str = "Regressor", **params: Any) -> Any:
@@ -314,6 +315,22 @@ def _divided() -> Iterator[tuple[str, Callable[[], object]]]:
 
     for name, run in (*_divided_trees(), *_divided_losses()):
         yield name, divided(run)
+
+
+def _together() -> Iterator[tuple[str, Callable[[], object]]]:
+    """Small trees that several threads grow in one call, as large ones."""
+    from unittest.mock import patch
+
+    from gpuboost.backends.cpu import large_trees
+    from gpuboost.backends.cpu.background import Background
+
+    def together(given: dict[str, Any]) -> object:
+        with patch.object(large_trees, "LEAST_ROWS", 1), patch.object(Background, "is_ready", lambda *_: True):
+            return _fit(**given)
+
+    for growth, sampling, categories in product(("depthwise", "leafwise"), (None, 0.5), (None, [1])):
+        given = {"growth": growth, "sampling": sampling, "categorical_features": categories, "n_jobs": 3}
+        yield f"together {given}", lambda given=given: together(given)
 
 
 def _divided_trees() -> Iterator[tuple[str, Callable[[], object]]]:

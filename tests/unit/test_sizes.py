@@ -33,6 +33,7 @@ LONG_FUNCTIONS = {
     "kernels/gradients/ranking.py lambdas_of": ONE_EXP,
     "kernels/gradients/smoothed_ranking.py smoothed_of": ONE_EXP,
     "kernels/gradients/unbiased_ranking.py passes_of": ONE_EXP,
+    "kernels/growth/large_trees.py grow": ONE_CALL,
     "kernels/growth/small_stump.py grow": ONE_CALL,
     "kernels/growth/small_trees.py grow": ONE_CALL,
     "kernels/splits/columns.py search": "one loop over stored entries, whose parts share a dozen numbers",

@@ -12,9 +12,6 @@ from numpy.typing import NDArray
 from gpuboost.backends.cpu.nodes import NodeTable
 from gpuboost.kernels.growth import best_first
 
-SHARE = 8  # 1 / SHARE of the remaining splits are made speculatively,
-FEW = 8  # and always up to FEW of them
-
 
 def next_splits(tree: NodeTable, most: int) -> tuple[NDArray[np.int64], int]:
     """The nodes to split now, in best-first order, and the number of splits before them that are certain.
@@ -23,8 +20,7 @@ def next_splits(tree: NodeTable, most: int) -> tuple[NDArray[np.int64], int]:
     """
     order, wanted = np.empty(tree.size, np.int64), np.empty(tree.size, np.int64)
     _, count, certain = best_first.foresee(tree.node, tree.size, tree.gain, most, order, wanted)
-    to_come = most - certain
-    return wanted[: min(count, max(to_come // SHARE, min(most // SHARE, FEW), 1))], certain
+    return wanted[: min(count, best_first.at_once(most, certain))], certain
 
 
 def keep_first(tree: NodeTable, splits: int) -> None:

@@ -15,7 +15,7 @@ from gpuboost.backends.cpu import histograms as cpu_histograms
 from gpuboost.backends.cpu.forced_splits import force
 from gpuboost.backends.cpu.histograms import Histograms, free_slots
 from gpuboost.backends.cpu.layout import SortedColumns
-from gpuboost.backends.cpu.nodes import NodeTable
+from gpuboost.backends.cpu.nodes import NodeTable, least_rows
 from gpuboost.backends.cpu.partition import RowsByNode
 from gpuboost.backends.cpu.small_trees import Levels
 from gpuboost.backends.cpu.split_search import Search
@@ -153,11 +153,6 @@ class TreeGrower:
             return self._slots
         self._histograms.make_more_room(pairs)
         return self._histograms.slots
-
-
-def least_rows(limits: Limits) -> int:
-    """Number of rows that a node needs to be split; 0 for a split shared by a level, unless min_samples_leaf > 1."""
-    return 0 if limits.symmetric and limits.min_samples_leaf == 1 else 2 * limits.min_samples_leaf
 
 
 def can_split_root(limits: Limits, n_rows: int, h: int, unit_h: float) -> bool:

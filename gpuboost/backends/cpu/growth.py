@@ -6,8 +6,10 @@ from functools import partial
 
 import numpy as np
 
+from gpuboost.backends.cpu import large_trees
 from gpuboost.backends.cpu import stump as cpu_stump
 from gpuboost.backends.cpu import sums as cpu_sums
+from gpuboost.backends.cpu.background import BACKGROUND
 from gpuboost.backends.cpu.grower import TreeGrower
 from gpuboost.backends.cpu.layout import (
     IndicatorBitmaps,
@@ -87,6 +89,10 @@ class CpuGrowth:
     ) -> Structure:  # fmt: skip
         """by_column: the columns to search without histograms, or None."""
         HELPER.join(usual=is_usual(limits, candidates, by_column, data.n_rows))
+        if self._pool.size > 1 and by_column is None and large_trees.suits(data, target, candidates, limits):
+            kinds = data.cuts.is_categorical[candidates.features]
+            if BACKGROUND.is_ready("categorical" if kinds.any() else "numeric"):
+                return self._large(data, target, output, candidates, limits, workspace)
         in_parts = partial(self._shares.in_parts, times=ROUNDING)
         packed, totals, units = cpu_sums.pack(target.gradients, output, self._pool, in_parts, workspace)
         m = target.gradients.multiplicity
@@ -104,6 +110,17 @@ class CpuGrowth:
             by_node, packed, weight, totals, units, by_column, data.cuts, limits, candidates, output, workspace
         )
         return grower.grow(target)
+
+    def _large(
+        self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits,
+        workspace: Workspace,
+    ) -> Structure:  # fmt: skip
+        """A tree of many rows, in one call of each thread."""
+        bins, rows, drawn = rows_of_target(data, target, workspace, self._shares.by_rows, numbered=False)
+        layout = self._layout_of(bins, data.cuts, candidates, by_column=False)
+        by_node = RowsByNode(bins, layout, None, rows, drawn, self._pool, workspace)
+        tree = large_trees.LargeTree(by_node, target.gradients, output, data.cuts, limits, candidates, workspace)
+        return tree.grow(target)
 
     def _layout_of(self, bins: Bins, cuts: Cuts, candidates: Candidates, by_column: bool) -> Layout:
         """The histogram layout: that of the last tree if its candidates are the same."""

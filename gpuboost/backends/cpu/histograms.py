@@ -45,9 +45,13 @@ class Histograms:
 
     def __init__(
         self, rows: RowsByNode, packed: NDArray[np.int64], limits: Limits, most_nodes: int, packed_rows: int,
-        workspace: Workspace,
+        workspace: Workspace, parts: int | None = None,
     ) -> None:  # fmt: skip
-        """packed: g and h of every row as one integer; most_nodes: expected maximum number of nodes."""
+        """packed: g and h of every row as one integer; most_nodes: expected maximum number of nodes.
+
+        parts: stretches of rows that are summed apart; None: one for each thread.
+        """
+        self._parts = rows.pool.size if parts is None else parts
         self.packed, self.packed_rows = packed, packed_rows
         self._rows, self._limits, self._workspace = rows, limits, workspace
         self._layout, self._pool = rows.layout, rows.pool
@@ -59,12 +63,12 @@ class Histograms:
         self.make_room(min(wanted, most_nodes))  # one per leaf, and as many again for speculative splits
 
     def make_room(self, n_slots: int) -> None:
-        """Allocate ``n_slots`` histograms and the threads' scratch memory. Pages are committed at first use."""
-        cells, threads = self._layout.n_cells, self._pool.size
+        """Allocate ``n_slots`` histograms and the parts' scratch memory. Pages are committed at first use."""
+        cells, parts = self._layout.n_cells, self._parts
         self.of = self._workspace.array("histograms", (n_slots, 2 * cells), np.int64)
         self.counts = np.empty((n_slots, cells) if self._limits.min_samples_leaf > 1 else (1, 0), np.int32)
-        self.scratch = np.zeros((threads, cells), np.int64)
-        self.spare = np.empty((threads, 2 * cells if threads > 1 else 0), np.int64)
+        self.scratch = np.zeros((parts, cells), np.int64)
+        self.spare = np.empty((parts, 2 * cells if parts > 1 else 0), np.int64)
         self.slots = free_slots(1, n_slots)  # the root has slot 0
         self._set_arrays()
 

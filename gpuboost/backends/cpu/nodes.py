@@ -74,6 +74,11 @@ class NodeTable:
         return Nodes(*arrays), sums
 
 
+def least_rows(limits: Limits) -> int:
+    """Number of rows that a node needs to be split; 0 for a split shared by a level, unless min_samples_leaf > 1."""
+    return 0 if limits.symmetric and limits.min_samples_leaf == 1 else 2 * limits.min_samples_leaf
+
+
 def _empty(v: int) -> tuple[NDArray[Any], ...]:
     """The arrays of ``Nodes``, v nodes, all zeros."""
     feature, bin, left, right = (np.zeros(v, np.int32) for _ in range(4))

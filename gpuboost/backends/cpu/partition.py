@@ -139,17 +139,21 @@ def rows_of_target(
     target: Target,
     workspace: Workspace,
     by_rows: Callable[[int, Callable[[int, int], object]], None],
+    *,
+    numbered: bool = True,
 ) -> tuple[Bins, NDArray[np.int32], NDArray[np.int32]]:
     """The bins that a tree is grown from, the list of its rows in them, and the rows' numbers in the columns.
 
     Sampled dense rows are copied side by side, so the cost of growth is proportional to their number. Sampled sparse
     rows are read through the list, since a copy would need new columns as well. by_rows: see ``Cpu._by_rows``.
+    numbered: False where the list of dense rows, which is 0, 1, 2, ..., is written later.
     """
+    number = count_up if numbered else lambda rows: rows
     if target.rows is None:
-        return data.bins, count_up(workspace.array("rows", (data.n_rows,), np.int32)), NO_INTS
+        return data.bins, number(workspace.array("rows", (data.n_rows,), np.int32)), NO_INTS
     if not isinstance(data.bins, DenseBins):
         return data.bins, target.rows.copy(), NO_INTS
     bins, m = data.bins, len(target.rows)
     rows = workspace.array("bins", (m, bins.shape[1]), np.uint8)
     by_rows(m, lambda a, b: gather.gather(bins.rows, target.rows, a, b, rows))
-    return DenseBins(rows, bins.columns), count_up(workspace.array("rows", (m,), np.int32)), target.rows
+    return DenseBins(rows, bins.columns), number(workspace.array("rows", (m,), np.int32)), target.rows

@@ -136,14 +136,22 @@ def _tell(process: subprocess.Popen[bytes], word: bytes) -> None:
 
 
 def _started(wanted: tuple[str, str]) -> subprocess.Popen[bytes] | None:
-    """The helper process; None if all is compiled, or if Python cannot be started (frozen or embedded)."""
+    """The helper process; None if all is compiled, or if no process can be started."""
+    return start_process("-".join(wanted), _RUN, *wanted)
+
+
+def start_process(what: str, program: str, *arguments: str) -> subprocess.Popen[bytes] | None:
+    """A process that compiles; None if ``what`` is noted, or if Python cannot be started (frozen or embedded).
+
+    program: text; it is given ``sys.path`` as JSON, and the arguments.
+    """
     folder, python = usable_folder(), sys.executable or ""
     plain_python = Path(python).stem.lower().startswith("python") and not getattr(sys, "frozen", False)
-    if not (folder and plain_python) or is_noted("-".join(wanted)):
+    if not (folder and plain_python) or is_noted(what):
         return None
     try:
         return subprocess.Popen(
-            [python, "-P", "-c", _RUN, json.dumps([str(path) for path in sys.path]), *wanted],
+            [python, "-P", "-c", program, json.dumps([str(path) for path in sys.path]), *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

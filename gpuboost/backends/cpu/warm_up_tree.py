@@ -8,6 +8,7 @@ import numpy as np
 
 from gpuboost.backends.cpu import sums as cpu_sums
 from gpuboost.backends.cpu.histograms import PACKED_ROWS, Histograms
+from gpuboost.backends.cpu.large_trees import LargeTree
 from gpuboost.backends.cpu.layout import NO_INTS, SortedColumns, layout_of
 from gpuboost.backends.cpu.nodes import NodeTable
 from gpuboost.backends.cpu.partition import RowsByNode
@@ -18,7 +19,7 @@ from gpuboost.backends.host.workspace import Workspace, count_up
 from gpuboost.kernels.common.fixed_point import BLOCK
 from gpuboost.kernels.common.records import ChildLimits
 from gpuboost.kernels.growth import partition
-from gpuboost.types import Candidates, Cuts, DenseBins, Gradients, Limits
+from gpuboost.types import Candidates, Cuts, DenseBins, Gradients, Limits, Target
 
 D, BINS = 4, 9
 
@@ -44,6 +45,7 @@ class DummyTree:
         codes = np.arange(BINS, dtype=np.int64)
         cuts = Cuts((np.arange(BINS - 1.0),) * D, (codes if categorical else None, None, None, None))
         bins, candidates = DenseBins(np.ascontiguousarray(columns.T), columns), Candidates(np.arange(D, dtype=np.int32))
+        self._cuts, self._candidates = cuts, candidates
         layout = layout_of(bins, cuts, candidates, by_column=False)
         self._rows = RowsByNode(
             bins, layout, None, count_up(np.empty(n, np.int32)), NO_INTS, self._pool, self._workspace
@@ -97,3 +99,10 @@ class DummyTree:
         if not self._large:
             tree, rows, limits, workspace = self._tree, self._rows, self._limits, self._workspace
             Levels(tree, rows, self._histograms, self._search, limits, 0, workspace).grow(self._new_pairs)
+
+    def together(self) -> None:
+        """The whole tree, as several threads grow it in one call of each."""
+        values = np.ones((1, len(self._rows)), np.float32)
+        gradients = Gradients(values, values, None)
+        known = self._cuts, self._limits, self._candidates, self._workspace
+        LargeTree(self._rows, gradients, 0, *known).grow(Target(0, None, gradients))

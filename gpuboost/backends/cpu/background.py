@@ -1,0 +1,75 @@
+"""Compilation of ``large_trees.grow`` in the background, by a process of its own.
+
+It takes as long as all other kernels of a fit together, and no tree needs it: until it is on disk, the pool of threads
+divides the steps of a tree, and the bytes are the same. So no fit waits for it.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+
+from gpuboost.backends.cpu.warm_up import start_process
+from gpuboost.backends.cpu.warm_up_tree import DummyTree
+from gpuboost.backends.host.collection import no_collection
+from gpuboost.kernels.common.disk_cache import is_noted, note
+
+_RUN = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
+    "from gpuboost.backends.cpu.background import compile_kernel; compile_kernel(sys.argv[2])"
+)
+
+
+class Background:
+    """For each kind of trees, "numeric" or "categorical": whether their kernel is on disk, and the process for it."""
+
+    def __init__(self) -> None:
+        self._lock, self._asked, self._ready = threading.Lock(), dict[str, int](), set[str]()
+        self._processes = dict[str, "subprocess.Popen[bytes] | None"]()
+
+    def is_ready(self, kind: str) -> bool:
+        """True if the kernel is on disk. The second tree that asks starts its compilation, unless it has begun.
+
+        The first one is still waiting for its other kernels, so the processors are busy.
+        """
+        if kind in self._ready:
+            return True
+        with self._lock:
+            self._asked[kind] = times = self._asked.get(kind, 0) + 1
+            if times == 1:
+                self._look(kind)
+            elif times == 2:
+                self._processes[kind] = start_process(_note(kind), _RUN, kind)
+            elif (process := self._processes[kind]) is not None and process.poll() is not None:
+                self._processes[kind] = None
+                self._look(kind)
+        return kind in self._ready
+
+    def wait(self) -> None:
+        """Compile what has been asked for, and wait until it is done."""
+        with self._lock:
+            for kind in self._asked.keys() - self._ready:
+                process = self._processes.get(kind) or start_process(_note(kind), _RUN, kind)
+                self._processes[kind], self._asked[kind] = None, 2
+                if process is not None:
+                    process.wait()
+                self._look(kind)
+
+    def _look(self, kind: str) -> None:
+        if is_noted(_note(kind)):
+            self._ready.add(kind)
+
+
+BACKGROUND = Background()
+"""Of this process."""
+
+
+def compile_kernel(kind: str) -> None:
+    """Main function of the process."""
+    with no_collection():
+        DummyTree(large=True, categorical=kind == "categorical").together()
+    note(_note(kind))
+
+
+def _note(kind: str) -> str:
+    return f"team-{kind}"

@@ -1,0 +1,144 @@
+"""Growth of a large tree by one call of each thread, as far as ``large_trees.grow`` knows its kind of splits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.backends.cpu.histograms import PACKED_ROWS, Histograms
+from gpuboost.backends.cpu.layout import even
+from gpuboost.backends.cpu.nodes import NodeTable, least_rows
+from gpuboost.backends.cpu.partition import EVERY_ROW, RowsByNode
+from gpuboost.backends.cpu.small_trees import MOST_RESULTS, WORK_PER_THREAD
+from gpuboost.backends.cpu.split_search import Search
+from gpuboost.backends.cpu.sums import multiplicity_of
+from gpuboost.backends.host.workspace import Workspace
+from gpuboost.backends.numerics.fixed_point import NOT_FINITE
+from gpuboost.errors import InputError
+from gpuboost.kernels.common.fixed_point import BLOCK
+from gpuboost.kernels.common.records import GrowthLimits, Shares, TreeGradients
+from gpuboost.kernels.growth import large_trees as kernel
+from gpuboost.kernels.growth.team import WORDS
+from gpuboost.types import Candidates, Cuts, DenseBins, Gradients, Limits, Structure, Target, TrainingSet
+
+LEAST_ROWS = PACKED_ROWS + 1  # smaller trees: ``small_trees``
+CHUNKS_PER_THREAD = 2  # of rows: one that is late leaves more to the others
+FEATURES_PER_GROUP = 64  # with fewer, the same cache lines would be read for several groups
+MOST_WORK = 1 << 28  # (row, feature) pairs in a call, a quarter of a second: then an interrupt is looked for
+
+
+def suits(data: TrainingSet, target: Target, candidates: Candidates, limits: Limits) -> bool:
+    """True for many dense rows, if no split depends on other nodes, on random numbers or on the number of rows.
+
+    And for arrays that can be written: numba would compile for several seconds for others, though none is written.
+    """
+    bins, gradients = data.bins, target.gradients
+    n_rows = gradients.g.shape[1]
+    if n_rows < LEAST_ROWS or not isinstance(bins, DenseBins) or limits.min_samples_leaf > 1:
+        return False
+    if limits.symmetric or limits.bounded or limits.interactions is not None or limits.forced is not None:
+        return False
+    if candidates.by_node is not None or candidates.noise is not None or candidates.cuts is not None:
+        return False
+    read = bins.rows, bins.columns, gradients.g, gradients.h, gradients.multiplicity, target.rows
+    if not all(array is None or (array.flags.writeable and array.flags.c_contiguous) for array in read):
+        return False
+    return _lines(limits, n_rows) * len(candidates.features) <= MOST_RESULTS
+
+
+def _lines(limits: Limits, n_rows: int) -> int:
+    """Number of nodes that there may be."""
+    return 2 * min(limits.max_leaves, int(2 ** min(limits.max_depth, 62)), n_rows)
+
+
+class LargeTree:
+    """A tree that is grown by all threads at once; the rows' list and integers are written meanwhile."""
+
+    def __init__(
+        self, rows: RowsByNode, gradients: Gradients, output: int, cuts: Cuts, limits: Limits, candidates: Candidates,
+        workspace: Workspace,
+    ) -> None:  # fmt: skip
+        self._rows, self._limits, self._output, self._workspace = rows, limits, output, workspace
+        layout, m = rows.layout, len(rows)
+        work = m * len(layout.features)
+        self._threads = max(rows.pool.n_parts(work, WORK_PER_THREAD), 2)
+        self._tree, self._units = NodeTable(limits, m), np.ones(2)
+        groups = min(max(len(layout.features) // FEATURES_PER_GROUP, 1), CHUNKS_PER_THREAD * self._threads)
+        self._groups = even(layout.starts, groups)
+        self._search = Search(layout, cuts, limits, candidates, output, self._units, 1.0, False, rows.pool)
+        packed = workspace.array("packed", (m,), np.int64)
+        parts = max(-(-CHUNKS_PER_THREAD * self._threads // groups), 2)
+        self._histograms = Histograms(rows, packed, limits, len(self._tree.node), PACKED_ROWS, workspace, parts)
+        self._gradients = self._of(gradients)
+        self._words = np.zeros(WORDS, np.int64)
+        self._shares = self._shared()
+
+    def grow(self, target: Target) -> Structure:
+        """The finished tree. The leaves of rows are not computed if the tree was grown from a sample.
+
+        Raises:
+            InputError: if a gradient is not a finite number.
+        """
+        tree, every, why = self._tree, target.rows is None, kernel.LONG
+        leaf_of_row = self._rows.room_for_leaves(wanted=every)
+        while why != kernel.FINISHED:
+            why = self._call(leaf_of_row)
+            tree.size = int(self._words[kernel.NODES])
+            if why == kernel.NOT_FINITE:
+                raise InputError(NOT_FINITE)
+            if why == kernel.NO_ROOM:
+                tree.lengthen(tree.size + 2 * int(self._words[kernel.COUNT]))
+                self._histograms.make_more_room(int(self._words[kernel.DEEPER]))
+                self._shares = self._shared()
+        sums = tree.sums(self._units) if target.gives_leaf_sums else None
+        nodes = tree.finished(self._units, self._rows.layout)
+        return Structure(nodes, self._output, target.version, leaf_of_row if every else None, sums)
+
+    def _call(self, leaf_of_row: NDArray[np.int32]) -> int:
+        """One call of each thread. Returns why the leader's has ended."""
+        limits, rows, layout, words = self._limits, self._rows, self._rows.layout, self._words
+        of_growth = GrowthLimits(limits.max_leaves, limits.max_depth, least_rows(limits), EVERY_ROW, EVERY_ROW)
+        arguments = (
+            layout.arrays, of_growth, rows.columns(), self._histograms.rows, self._histograms.arrays,
+            self._search.criterion, self._tree.arrays, self._gradients,
+        )  # fmt: skip
+        records: Any = tuple(map(tuple, arguments))
+        leaf_wise, shares, ends = limits.growth == "leafwise", tuple(self._shares), [0]
+        words[0] = words[kernel.WORK] = 0
+
+        def grow(part: int) -> None:
+            given = leaf_wise, MOST_WORK, layout.kinds_if_any, *records, leaf_of_row, shares
+            if part:
+                kernel.grow(kernel.HELP, *given)
+                return
+            try:
+                ends[0] = kernel.grow(kernel.LEAD, *given)
+            finally:
+                words[0] = -1  # an interrupt may have come before the call
+
+        rows.pool.run_parts(self._threads, grow)
+        return ends[0]
+
+    def _of(self, gradients: Gradients) -> TreeGradients:
+        g, h, m = gradients.g[self._output], gradients.h[self._output], multiplicity_of(gradients)
+        weight = len(g) if gradients.multiplicity is None else int(m.sum())
+        found = np.zeros((2, -(-len(g) // BLOCK), 3))
+        return TreeGradients(g, h, m, float(weight), found, np.zeros((self._most_stretches, 8), np.int64))
+
+    @property
+    def _most_stretches(self) -> int:
+        return CHUNKS_PER_THREAD * self._threads
+
+    def _shared(self) -> Shares:
+        """Memory for what the threads share; made anew when the tree has more nodes."""
+        layout, workspace, stretches = self._rows.layout, self._workspace, self._most_stretches
+        t, lines = len(layout.features), len(self._tree.node) + 1
+        return Shares(
+            self._words, np.zeros(max(stretches, len(self._histograms.scratch)) + 1, np.int64), self._groups,
+            even(layout.starts, min(stretches, t)), np.empty((lines, 3), np.int64),
+            np.empty((lines, len(self._histograms.scratch)), np.int64), np.empty((stretches, lines), np.int64),
+            workspace.array("gains", (lines, t), np.float64), workspace.array("splits", (lines, t, 4), np.int64),
+            workspace.array("left sets", (lines, t if layout.some_categorical else 0, 8), np.uint32),
+        )  # fmt: skip

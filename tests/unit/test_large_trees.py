@@ -1,0 +1,195 @@
+"""Large trees that all threads grow in one call: the bytes of one thread, at three hand-overs a tree."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import gpuboost as gb
+from gpuboost.backends import devices
+from gpuboost.backends.cpu import background, large_trees
+from gpuboost.backends.cpu.background import Background
+from gpuboost.backends.cpu.histograms import PACKED_ROWS
+from gpuboost.backends.host.threads import ThreadPool
+from gpuboost.kernels.growth import large_trees as kernel
+from gpuboost.training import job
+
+Rows = tuple[NDArray[np.float32], NDArray[np.float64]]
+KINDS: dict[str, dict[str, Any]] = {
+    "depth-wise": {},
+    "deep": {"max_depth": 30, "max_leaves": 300, "min_child_weight": 5.0},
+    "leaf-wise": {"growth": "leafwise", "max_leaves": 70, "max_depth": None},
+    "categories": {"categorical_features": [2], "growth": "leafwise", "max_leaves": 12, "max_depth": 4},
+    "sampled": {"sampling": gb.MVS(0.97), "learners": 0.6},
+    "stumps of a draw": {"max_depth": 1, "sampling": gb.UniformSampling(0.97)},
+    "no splits": {"min_split_gain": 1e12},
+}
+
+
+def rows(n: int, seed: int = 5) -> Rows:
+    random = np.random.default_rng(seed)
+    x = random.normal(size=(n, 7)).astype(np.float32)
+    x[:, 2] = random.integers(0, 11, n)
+    x[::5, 3] = np.nan
+    return x, x[:, 0] * x[:, 1] + x[:, 2] % 3 + random.normal(size=n)
+
+
+MANY, FEW = rows(PACKED_ROWS + 5_000), rows(700)
+
+
+@pytest.fixture(autouse=True)
+def ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three processors, and a kernel that is compiled."""
+    monkeypatch.setattr(devices, "processors", lambda: 3)
+    monkeypatch.setattr(job, "processors", lambda: 3)
+    monkeypatch.setattr(Background, "is_ready", lambda *_: True)
+
+
+@pytest.fixture
+def eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every tree counts as large."""
+    monkeypatch.setattr(large_trees, "LEAST_ROWS", 1)
+    monkeypatch.setattr(large_trees, "WORK_PER_THREAD", 1)
+
+
+def model_bytes(folder: Path, data: Rows, n_jobs: int, **settings: Any) -> bytes:
+    file = folder / f"{n_jobs}-{threading.get_ident()}.json"
+    weight = 1.0 + np.arange(len(data[1])) % 3 if settings.get("max_depth") == 30 else None
+    model = gb.GradientBoostingRegressor(n_estimators=2, n_jobs=n_jobs, device="cpu", random_state=1, **settings)
+    model.fit(*data, sample_weight=weight).save_model(file)
+    return file.read_bytes()
+
+
+def counted(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> list[Any]:
+    """First arguments of the calls of a function, from now on."""
+    calls: list[Any] = []
+    called: Callable[..., Any] = getattr(owner, name)
+    monkeypatch.setattr(owner, name, lambda *given: calls.append(given[0]) or called(*given))
+    return calls
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_bytes_are_those_of_one_thread(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    roles = counted(monkeypatch, kernel, "grow")
+    together = model_bytes(tmp_path, MANY, 3, **KINDS[kind])
+    assert kernel.LEAD in roles
+    assert together == model_bytes(tmp_path, MANY, 1, **KINDS[kind])
+    monkeypatch.undo()
+    assert len(kernel.grow.signatures) <= 2  # with categories and without: all are compiled in the background
+
+
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("kind", KINDS)
+def test_so_they_are_if_every_level_is_a_call(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(large_trees, "MOST_WORK", 1)
+    monkeypatch.setattr(large_trees, "FEATURES_PER_GROUP", 2)
+    assert model_bytes(tmp_path, FEW, 3, **KINDS[kind]) == model_bytes(tmp_path, FEW, 1, **KINDS[kind])
+    assert len(kernel.grow.signatures) <= 2
+
+
+def test_a_round_takes_three_hand_overs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = counted(monkeypatch, ThreadPool, "run")
+    model_bytes(tmp_path, MANY, 3)
+    of_two = len(runs)
+    gb.GradientBoostingRegressor(n_estimators=5, n_jobs=3, device="cpu", random_state=1).fit(*MANY)
+    assert 5 - 2 <= len(runs) - 2 * of_two <= 3 * (5 - 2)
+
+
+@pytest.mark.usefixtures("eager")
+def test_fits_of_several_python_threads_do_not_meet(tmp_path: Path) -> None:
+    kinds = [KINDS["depth-wise"], KINDS["leaf-wise"]]
+    expected = [model_bytes(tmp_path, FEW, 1, **settings) for settings in kinds]
+    with ThreadPoolExecutor(4) as threads:
+        fits = [threads.submit(model_bytes, tmp_path, FEW, 3, **settings) for settings in kinds * 4]
+        assert [fit.result() for fit in fits] == expected * 4
+
+
+@pytest.mark.usefixtures("eager")
+def test_gradients_that_are_not_finite_are_refused() -> None:
+    x, y = FEW
+    loss = gb.losses.custom(lambda y, f: 0.0, lambda y, f: (f - y) * 1e300, None, check_derivatives=False)
+    with pytest.raises(gb.InputError, match="gradients must be finite"):
+        gb.GradientBoostingRegressor(n_estimators=2, n_jobs=3, device="cpu", loss=loss).fit(x, y)
+
+
+@pytest.mark.usefixtures("eager")
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_an_interrupt_ends_a_fit(tmp_path: Path) -> None:
+    def interrupt(record: object) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        gb.GradientBoostingRegressor(n_estimators=500, n_jobs=3, device="cpu", callbacks=[interrupt]).fit(*FEW)
+    assert model_bytes(tmp_path, FEW, 3) == model_bytes(tmp_path, FEW, 1)
+
+
+class Process:
+    """In place of the one that compiles."""
+
+    def __init__(self) -> None:
+        self.code: int | None = None
+
+    def poll(self) -> int | None:
+        return self.code
+
+    def wait(self) -> None:
+        self.code = 0
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[Process]:
+    """The processes, each of which notes its kernel when it has ended; ``is_ready`` as it is."""
+    made: list[Process] = []
+    monkeypatch.undo()
+    monkeypatch.setattr(background, "start_process", lambda *_: made.append(Process()) or made[-1])
+    monkeypatch.setattr(background, "is_noted", lambda _: any(process.code == 0 for process in made))
+    return made
+
+
+def test_the_second_tree_starts_the_compilation(started: list[Process]) -> None:
+    asked = Background()
+    assert not asked.is_ready("numeric")
+    assert started == []
+    assert not asked.is_ready("numeric")
+    assert not asked.is_ready("numeric")
+    assert len(started) == 1
+    started[0].code = 0
+    assert asked.is_ready("numeric")
+    assert asked.is_ready("numeric")
+
+
+def test_one_that_fails_is_not_started_again(started: list[Process]) -> None:
+    asked = Background()
+    for _ in range(3):
+        asked.is_ready("numeric")
+    started[0].code = 1
+    assert not any(asked.is_ready("numeric") for _ in range(4))
+    assert len(started) == 1
+
+
+def test_warm_up_waits_for_it(started: list[Process]) -> None:
+    asked = Background()
+    asked.is_ready("numeric")
+    asked.wait()
+    assert asked.is_ready("numeric")
+    assert len(started) == 1
+
+
+@pytest.mark.slow
+def test_the_process_leaves_a_note(tmp_path: Path) -> None:
+    program = (
+        "from gpuboost.backends.cpu.background import *; compile_kernel('numeric'); print(is_noted('team-numeric'))"
+    )
+    environment = {"GPUBOOST_CACHE_DIR": str(tmp_path), "PATH": ""}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "True"
