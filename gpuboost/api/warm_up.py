@@ -13,7 +13,7 @@ from gpuboost.api.classifier import GradientBoostingClassifier
 from gpuboost.api.ranker import GradientBoostingRanker
 from gpuboost.api.regressor import GradientBoostingRegressor
 from gpuboost.arguments import is_one_of
-from gpuboost.backends.cpu.background import BACKGROUND
+from gpuboost.backends.cpu.compilation.background import BACKGROUND
 from gpuboost.backends.cpu.histograms import PACKED_ROWS
 from gpuboost.data.columns import FROM_DTYPE
 from gpuboost.errors import InputError, shown

@@ -115,7 +115,7 @@ class TreeGradients(NamedTuple):
 
 
 class Shares(NamedTuple):
-    """What threads that grow a large tree together write, and how they divide it; see ``growth.large_trees``."""
+    """Arrays that the threads of a large tree write together, and bounds of chunks; see ``growth.large_trees``."""
 
     words: Any  # (large_trees.WORDS,) int64: zeros at first
     stretches: Any  # (most stretches + 1,) int64: bounds of the rows of each stretch

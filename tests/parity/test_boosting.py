@@ -54,6 +54,8 @@ LOSSES: list[tuple[Loss, str]] = [
     (losses.SmoothedZeroOne(0.4), "binary"),
     (losses.GaussianNLL(), "real"),
     (losses.GammaNLL(), "positive"),
+    (losses.LogNormalNLL(), "positive"),
+    (losses.NegativeBinomialNLL(), "positive"),
     (losses.Softmax(3), "3"),
     (losses.Softmax(2), "binary"),
     (quartic(1.0), "real"),

@@ -322,7 +322,7 @@ def _together() -> Iterator[tuple[str, Callable[[], object]]]:
     from unittest.mock import patch
 
     from gpuboost.backends.cpu import large_trees
-    from gpuboost.backends.cpu.background import Background
+    from gpuboost.backends.cpu.compilation.background import Background
 
     def together(given: dict[str, Any]) -> object:
         with patch.object(large_trees, "LEAST_ROWS", 1), patch.object(Background, "is_ready", lambda *_: True):

@@ -13,11 +13,11 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from gpuboost.backends.cpu import warm_up as cpu_first_fit
+from gpuboost.backends.cpu.compilation import warm_up as cpu_first_fit
+from gpuboost.backends.cpu.compilation.warm_up import Helper
+from gpuboost.backends.cpu.compilation.warm_up_tree import is_usual
 from gpuboost.backends.cpu.histograms import PACKED_ROWS
 from gpuboost.backends.cpu.layout import SortedColumns
-from gpuboost.backends.cpu.warm_up import Helper
-from gpuboost.backends.cpu.warm_up_tree import is_usual
 from gpuboost.kernels.common import disk_cache
 from gpuboost.kernels.gradients import pointwise
 from gpuboost.types import Candidates, Limits
@@ -237,7 +237,7 @@ FIT = """
 import sys
 import numpy as np
 import gpuboost as gb
-from gpuboost.backends.cpu.warm_up import HELPER
+from gpuboost.backends.cpu.compilation.warm_up import HELPER
 from gpuboost.kernels.common import fixed_point
 from gpuboost.kernels.growth import finished, partition, small_trees as levels
 from gpuboost.kernels.histograms import histogram

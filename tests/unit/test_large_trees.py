@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 import gpuboost as gb
 from gpuboost.backends import devices
-from gpuboost.backends.cpu import background, large_trees
-from gpuboost.backends.cpu.background import Background
+from gpuboost.backends.cpu import large_trees
+from gpuboost.backends.cpu.compilation import background
+from gpuboost.backends.cpu.compilation.background import Background
 from gpuboost.backends.cpu.histograms import PACKED_ROWS
 from gpuboost.backends.host.threads import ThreadPool
 from gpuboost.kernels.growth import large_trees as kernel
@@ -78,7 +79,11 @@ def counted(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> list[Any]
     return calls
 
 
-@pytest.mark.parametrize("kind", KINDS)
+EACH = [pytest.param(kind, marks=pytest.mark.slow) if kind == "categories" else kind for kind in KINDS]
+"""Categories have a kernel of their own, which takes some 16 seconds to compile."""
+
+
+@pytest.mark.parametrize("kind", EACH)
 def test_bytes_are_those_of_one_thread(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     roles = counted(monkeypatch, kernel, "grow")
     together = model_bytes(tmp_path, MANY, 3, **KINDS[kind])
@@ -89,7 +94,7 @@ def test_bytes_are_those_of_one_thread(kind: str, tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.usefixtures("eager")
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", EACH)
 def test_so_they_are_if_every_level_is_a_call(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(large_trees, "MOST_WORK", 1)
     monkeypatch.setattr(large_trees, "FEATURES_PER_GROUP", 2)
@@ -188,7 +193,8 @@ def test_warm_up_waits_for_it(started: list[Process]) -> None:
 @pytest.mark.slow
 def test_the_process_leaves_a_note(tmp_path: Path) -> None:
     program = (
-        "from gpuboost.backends.cpu.background import *; compile_kernel('numeric'); print(is_noted('team-numeric'))"
+        "from gpuboost.backends.cpu.compilation.background import *; compile_kernel('numeric'); "
+        "print(is_noted('team-numeric'))"
     )
     environment = {"GPUBOOST_CACHE_DIR": str(tmp_path), "PATH": ""}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)

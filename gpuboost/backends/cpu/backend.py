@@ -13,6 +13,7 @@ import numpy as np
 from gpuboost.backends.cpu import binning as cpu_binning
 from gpuboost.backends.cpu import formulas
 from gpuboost.backends.cpu import sums as cpu_sums
+from gpuboost.backends.cpu.compilation.warm_up import HELPER, load_numba
 from gpuboost.backends.cpu.growth import CpuGrowth
 from gpuboost.backends.cpu.leaves import with_values
 from gpuboost.backends.cpu.one_tree import OneTreeGrowth
@@ -23,7 +24,6 @@ from gpuboost.backends.cpu.sampling import control_variates as cpu_controls
 from gpuboost.backends.cpu.sampling import draws as cpu_sampling
 from gpuboost.backends.cpu.sampling import noise as cpu_noise
 from gpuboost.backends.cpu.smoothing import CpuSmoothing
-from gpuboost.backends.cpu.warm_up import HELPER, load_numba
 from gpuboost.backends.host import threads as host_threads
 from gpuboost.backends.host.ranking_losses import HostLosses
 from gpuboost.backends.host.threads import RowShares, ThreadPool, share

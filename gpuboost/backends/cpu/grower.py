@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from gpuboost.backends.cpu import best_first
 from gpuboost.backends.cpu import histograms as cpu_histograms
+from gpuboost.backends.cpu.compilation.warm_up import HELPER
 from gpuboost.backends.cpu.forced_splits import force
 from gpuboost.backends.cpu.histograms import Histograms, free_slots
 from gpuboost.backends.cpu.layout import SortedColumns
@@ -19,7 +20,6 @@ from gpuboost.backends.cpu.nodes import NodeTable, least_rows
 from gpuboost.backends.cpu.partition import RowsByNode
 from gpuboost.backends.cpu.small_trees import Levels
 from gpuboost.backends.cpu.split_search import Search
-from gpuboost.backends.cpu.warm_up import HELPER
 from gpuboost.backends.host.workspace import Workspace
 from gpuboost.backends.numerics.forced_splits import cut_of
 from gpuboost.kernels.common.records import ChildLimits

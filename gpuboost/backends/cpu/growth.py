@@ -9,7 +9,9 @@ import numpy as np
 from gpuboost.backends.cpu import large_trees
 from gpuboost.backends.cpu import stump as cpu_stump
 from gpuboost.backends.cpu import sums as cpu_sums
-from gpuboost.backends.cpu.background import BACKGROUND
+from gpuboost.backends.cpu.compilation.background import BACKGROUND
+from gpuboost.backends.cpu.compilation.warm_up import HELPER
+from gpuboost.backends.cpu.compilation.warm_up_tree import is_usual
 from gpuboost.backends.cpu.grower import TreeGrower
 from gpuboost.backends.cpu.layout import (
     IndicatorBitmaps,
@@ -24,8 +26,6 @@ from gpuboost.backends.cpu.layout import (
 from gpuboost.backends.cpu.partition import RowsByNode, rows_of_target
 from gpuboost.backends.cpu.small_stump import SmallStumps, grow_small_stump
 from gpuboost.backends.cpu.stump import StumpGrower
-from gpuboost.backends.cpu.warm_up import HELPER
-from gpuboost.backends.cpu.warm_up_tree import is_usual
 from gpuboost.backends.host.threads import RowShares, ThreadPool
 from gpuboost.backends.host.workspace import Workspace, Workspaces
 from gpuboost.backends.prediction.memo import Memo

@@ -9,14 +9,14 @@ from __future__ import annotations
 import subprocess
 import threading
 
-from gpuboost.backends.cpu.warm_up import start_process
-from gpuboost.backends.cpu.warm_up_tree import DummyTree
+from gpuboost.backends.cpu.compilation.warm_up import start_process
+from gpuboost.backends.cpu.compilation.warm_up_tree import DummyTree
 from gpuboost.backends.host.collection import no_collection
 from gpuboost.kernels.common.disk_cache import is_noted, note
 
 _RUN = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from gpuboost.backends.cpu.background import compile_kernel; compile_kernel(sys.argv[2])"
+    "from gpuboost.backends.cpu.compilation.background import compile_kernel; compile_kernel(sys.argv[2])"
 )
 
 
@@ -61,7 +61,7 @@ class Background:
 
 
 BACKGROUND = Background()
-"""Of this process."""
+"""The compilations of this process"""
 
 
 def compile_kernel(kind: str) -> None:

@@ -20,8 +20,8 @@ from pathlib import Path
 
 import numpy as np
 
+from gpuboost.backends.cpu.compilation.warm_up_tree import DummyTree
 from gpuboost.backends.cpu.histograms import PACKED_ROWS
-from gpuboost.backends.cpu.warm_up_tree import DummyTree
 from gpuboost.backends.host.collection import no_collection
 from gpuboost.kernels.common.disk_cache import is_noted, note, usable_folder
 from gpuboost.kernels.gradients import pointwise
@@ -30,7 +30,7 @@ TIMEOUT = 60.0  # seconds that each process waits for the other; both are done i
 GO_ON, STOP = b"+", b"-"  # messages to the helper process
 _RUN = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from gpuboost.backends.cpu.warm_up import compile_share; compile_share(*sys.argv[2:])"
+    "from gpuboost.backends.cpu.compilation.warm_up import compile_share; compile_share(*sys.argv[2:])"
 )
 
 

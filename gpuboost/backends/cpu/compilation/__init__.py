@@ -1,0 +1,1 @@
+"""Compilation of kernels before they are asked for, by other processes."""
