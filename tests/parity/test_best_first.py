@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from support.builders import GRADIENT_KINDS, TEAMS, assert_same_tree, grow, node_bytes, random_case, random_gradients
 from support.examples import examples
 
-from gpuboost.backends.cpu import best_first as cpu_ahead
 from gpuboost.backends.cpu.best_first import keep_first, next_splits
 from gpuboost.backends.cpu.nodes import NodeTable
 from gpuboost.backends.reference.backend import Reference
 from gpuboost.growth import LeafWise
 from gpuboost.kernels.common import nodes as table
+from gpuboost.kernels.growth import best_first
 from gpuboost.keys import Key
 from gpuboost.types import Candidates, Limits, Target
 
@@ -45,8 +45,8 @@ def test_a_tree_grown_ahead_is_the_tree_of_the_definition(
     case = random_case(seed, n, 4)
     gradients = random_gradients(np.random.default_rng(seed), n, kind)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cpu_ahead, "SHARE", share)
-        patch.setattr(cpu_ahead, "FEW", few)
+        at_once = lambda most, certain: max((most - certain) // share, min(most // share, few), 1)  # noqa: E731
+        patch.setattr(best_first, "at_once", at_once)
         assert_same_tree(case.data, LeafWise(Limits(leaves, depth, rows)), gradients)
 
 

@@ -141,6 +141,8 @@ def test_an_interrupt_ends_a_fit(tmp_path: Path) -> None:
 class Process:
     """In place of the one that compiles."""
 
+    stdin = None
+
     def __init__(self) -> None:
         self.code: int | None = None
 

@@ -39,7 +39,7 @@ class Background:
             if times == 1:
                 self._look(kind)
             elif times == 2:
-                self._processes[kind] = start_process(_note(kind), _RUN, kind)
+                self._processes[kind] = _started(kind)
             elif (process := self._processes[kind]) is not None and process.poll() is not None:
                 self._processes[kind] = None
                 self._look(kind)
@@ -49,7 +49,7 @@ class Background:
         """Compile what has been asked for, and wait until it is done."""
         with self._lock:
             for kind in self._asked.keys() - self._ready:
-                process = self._processes.get(kind) or start_process(_note(kind), _RUN, kind)
+                process = self._processes.get(kind) or _started(kind)
                 self._processes[kind], self._asked[kind] = None, 2
                 if process is not None:
                     process.wait()
@@ -69,6 +69,13 @@ def compile_kernel(kind: str) -> None:
     with no_collection():
         DummyTree(large=True, categorical=kind == "categorical").together()
     note(_note(kind))
+
+
+def _started(kind: str) -> subprocess.Popen[bytes] | None:
+    process = start_process(_note(kind), _RUN, kind)
+    if process is not None and process.stdin is not None:
+        process.stdin.close()  # it is told nothing
+    return process
 
 
 def _note(kind: str) -> str:
