@@ -242,6 +242,32 @@ def test_an_automatic_choice_takes_the_cpu_if_a_gpu_cannot_run_a_function(
     assert not cp.launches, "refused before the first round"
 
 
+def test_a_score_and_a_scale_may_call_plain_functions(rng: np.random.Generator) -> None:
+    """Functions that no kernel has met before."""
+
+    def size(g: float) -> float:
+        return abs(g)
+
+    def bent(h: float) -> float:
+        return h * h
+
+    def by_call(g: float, h: float) -> float:
+        return size(g) + 0.01 * h
+
+    def by_itself(g: float, h: float) -> float:
+        return abs(g) + 0.01 * h
+
+    x, y = rng.normal(size=(200, 2)), rng.normal(size=200)
+    settings: dict[str, Any] = {"n_estimators": 3, "random_state": 0, "n_jobs": 1}
+    found, expected = (
+        gb.GradientBoostingRegressor(sampling=ByScore(score), **settings).fit(x, y).predict(x)
+        for score in (by_call, by_itself)
+    )
+    assert found.tobytes() == expected.tobytes()
+    chain = gb.Langevin(noise_scale=lambda g, h: bent(h) + 1.0)
+    assert np.isfinite(gb.GradientBoostingRegressor(langevin=chain, **settings).fit(x, y).predict(x)).all()
+
+
 @pytest.mark.parametrize(
     "given",
     [{}, {"loss": gb.losses.custom_arrays(lambda y, f: (f - y, np.ones(len(y)))), "sampling": ByScore(score)}],

@@ -131,7 +131,7 @@ def _check(role: str, part: Callable[..., Any], of_rows: bool = False) -> None:
     writes = role in ("gradient", "hessian")
     arguments = (types.float64, scores, *([scores] * writes)) if of_rows else (types.float64,) * 2
     try:
-        compiled = for_this_process(python_function(part) or part)
+        compiled = for_this_process(python_function(registered(part)) or part)
         compiled.compile(arguments)
     except Exception as error:  # numba raises errors of many kinds for functions that it cannot compile
         raise RecipeError(
