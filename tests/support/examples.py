@@ -1,4 +1,4 @@
-"""Fewer examples of a property in everyday runs: a quarter of what is drawn, and a part of what is crossed."""
+"""Fewer examples of a property in everyday runs: 15 % of what is drawn, and a part of what is crossed."""
 
 from __future__ import annotations
 

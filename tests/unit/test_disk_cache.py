@@ -217,7 +217,7 @@ def test_code_of_several_processes_is_not_mixed(tmp_path: Path) -> None:
     """Each loss is compiled by a process of its own; then one process has all of them from the disk."""
     each = ["LambdaMART()", "PairwiseLogistic()", "LambdaMART(metric='map')"]
     environment = os.environ | {"GPUBOOST_CACHE_DIR": str(tmp_path)}
-    for texts in ([each[0]], [each[1]], [each[2]], each, each[::-1]):
+    for texts in ([each[0]], [each[1]], [each[2]], each):
         command = [sys.executable, "-c", DERIVATIVES, *texts]
         result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         assert result.returncode == 0, result.stderr
