@@ -158,6 +158,7 @@ class GradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         with suppress(RecipeError):  # of a loss that fit will refuse
             several = self.loss == "logistic" or losses.get(self.loss, 3).n_outputs > 1
             tags.classifier_tags.multi_class = several and not needs_one_score(self.start)
+            tags.target_tags.multi_output &= self.class_weight is None
             tags.classifier_tags.multi_label = tags.target_tags.multi_output
         return tags
 

@@ -118,7 +118,9 @@ def _compiled(
     registered(formula)
     for role, part in parts:
         _check(role, part, of_rows)
-    return make(formula, _stamp(formula), for_this_process if parts else kernel)
+    if parts:  # functions of the user, whose text may not be in a file
+        return make(formula, "", for_this_process)
+    return make(formula, _stamp(formula), kernel)
 
 
 @cache
