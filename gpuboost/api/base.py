@@ -107,9 +107,7 @@ class GradientBoosting(PredictionMixin, InspectionMixin, PosteriorMixin, RefitMi
         with suppress(RecipeError):  # of a loss that fit will refuse
             loss = losses.get(self.loss, 2)
             tags.target_tags.positive_only = positive = facts_of(loss).positive_target
-            tags.target_tags.multi_output = (
-                takes_columns(loss, self.start) and not positive
-            )  # whose check has negatives
+            tags.target_tags.multi_output = takes_columns(loss, self.start) and not positive  # the check has both
         return tags
 
     def __setstate__(self, state: dict[str, Any]) -> None:
