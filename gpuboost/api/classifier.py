@@ -224,7 +224,7 @@ class GradientBoostingClassifier(ClassifierMixin, GradientBoosting):
 
         predicted = on_host(self.predict(X, init_score=init_score))
         weight = check_weight(on_host(sample_weight), len(predicted))
-        truth = check_answers(on_host(y), len(predicted), predicted.ndim == 2)
+        truth = check_answers(on_host(y), predicted)
         return float(accuracy_score(truth, predicted, sample_weight=weight))
 
     def staged_predict(self, X: Any, *, init_score: Any = None, n_rounds: Any = None) -> Iterator[NDArray[Any]]:

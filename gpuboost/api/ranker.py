@@ -25,7 +25,7 @@ from gpuboost.posterior import Uncertainty, uncertainty
 from gpuboost.reports.report import Verdict
 from gpuboost.training.callbacks import metrics_of
 from gpuboost.training.devices import on_host
-from gpuboost.training.rows import LabelledRows, labelled, of_lists
+from gpuboost.training.rows import LabelledRows, check_columns, labelled, of_lists
 from gpuboost.training.targets import TrainingTarget, checked_queries, ranking
 from gpuboost.types import Array
 
@@ -333,6 +333,7 @@ class GradientBoostingRanker(GradientBoosting):
             y, group = X.y if y is None else y, X.group if group is None else group
             sample_weight = X.weight if sample_weight is None else sample_weight
         rows = labelled(X, y, sample_weight, len(scores), group)
+        check_columns(rows.y, self.loss_)
         start = query_start(checked_queries(rows.metadata))
         first = metrics_of(self.eval_metric, self.loss_, self.eval_at)[0]
         return first(rows.y.astype(np.float64), scores[None], rows.metadata.weight, self.loss_, start)

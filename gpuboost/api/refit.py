@@ -29,7 +29,7 @@ from gpuboost.training.init_model import Start
 from gpuboost.training.job import seed_of
 from gpuboost.training.leaf_refit import refitted
 from gpuboost.training.offsets import with_offsets
-from gpuboost.training.rows import LabelledRows, bin_rows, labelled, labelled_dataset
+from gpuboost.training.rows import LabelledRows, bin_rows, check_columns, labelled, labelled_dataset
 from gpuboost.training.targets import TrainingTarget
 from gpuboost.types import Ensemble
 
@@ -142,6 +142,7 @@ class RefitMixin(ABC):
     def _target_again(self, saved: Saved, rows: LabelledRows) -> TrainingTarget:
         """The target of the new rows, by the loss and the classes of the model."""
         loss: Any = saved.loss
+        check_columns(rows.y, loss)
         if isinstance(loss, SavedCustom):
             given = losses.get(saved.params["loss"], loss.n_outputs)
             if given.name == loss.name:

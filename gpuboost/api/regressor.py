@@ -195,7 +195,7 @@ class GradientBoostingRegressor(RegressorMixin, GradientBoosting):
         from sklearn.metrics import r2_score  # slow to import
 
         predicted = on_host(self.predict(X, init_score=init_score))
-        target, weight = _judged(y, sample_weight, len(predicted), predicted.ndim == 2)
+        target, weight = _judged(y, sample_weight, predicted)
         return float(r2_score(target, predicted, sample_weight=weight))
 
     def staged_predict(self, X: Any, *, init_score: Any = None, n_rounds: Any = None) -> Iterator[NDArray[np.float64]]:
@@ -207,7 +207,7 @@ class GradientBoostingRegressor(RegressorMixin, GradientBoosting):
 
         assert isinstance(self.loss_, Quantiles)
         predicted = on_host(self.predict(X, init_score=init_score))
-        target, weight = _judged(y, sample_weight, len(predicted))
+        target, weight = _judged(y, sample_weight, predicted[:, 0])  # predicted: a column a level
         constants = self.loss_.start(target, np.ones(len(target)) if weight is None else weight)
         loss = least = 0.0
         for level, column, constant in zip(self.loss_.alpha, predicted.T, constants, strict=True):
@@ -228,7 +228,7 @@ class GradientBoostingRegressor(RegressorMixin, GradientBoosting):
 
 
 def _judged(
-    y: Any, sample_weight: Any, n_rows: int, several: bool = False
+    y: Any, sample_weight: Any, predicted: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
     """Targets and weights to judge predictions by; raises InputError as ``fit`` does."""
-    return floats("y", check_answers(on_host(y), n_rows, several)), check_weight(on_host(sample_weight), n_rows)
+    return floats("y", check_answers(on_host(y), predicted)), check_weight(on_host(sample_weight), len(predicted))

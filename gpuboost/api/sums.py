@@ -75,7 +75,8 @@ def _sum(ensembles: list[Ensemble], weights: list[float]) -> Ensemble:
 def _weights(weights: Any, n: int) -> list[float]:
     if weights is None:
         return [1.0] * n
-    listed = list(weights) if isinstance(weights, (list, tuple, np.ndarray)) else []
+    is_array = isinstance(weights, np.ndarray) and weights.ndim == 1
+    listed = list(weights) if is_array or isinstance(weights, (list, tuple)) else []
     if len(listed) != n or not all(is_real(weight) for weight in listed):
         raise InputError(f"weights: one finite number for each of {n} models is needed; got {shown(weights)[:80]}.")
     return [float(weight) for weight in listed]

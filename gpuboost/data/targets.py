@@ -39,10 +39,14 @@ def check_target(y: Any, n_rows: int, several: bool = False) -> NDArray[Any]:
     return values
 
 
-def check_answers(y: Any, n_rows: int, several: bool = False) -> NDArray[Any]:
+def check_answers(y: Any, predicted: NDArray[Any]) -> NDArray[Any]:
     """``check_target`` for targets to judge predictions by, which may be a column, as for scikit-learn's metrics."""
     values = target_array(y)
-    return check_target(values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values, n_rows, several)
+    values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
+    checked = check_target(values, len(predicted), several=predicted.ndim == 2)
+    if checked.shape != predicted.shape:
+        raise InputError(f"y: the model has {predicted.shape[1]} targets for each row; got shape {checked.shape}.")
+    return checked
 
 
 def target_array(y: Any) -> NDArray[Any]:

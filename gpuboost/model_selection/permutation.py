@@ -23,7 +23,7 @@ from gpuboost.model.used_columns import used_columns
 from gpuboost.training.callbacks import metrics_of
 from gpuboost.training.devices import on_host
 from gpuboost.training.parameters import integer
-from gpuboost.training.rows import LabelledRows, labelled, labelled_dataset
+from gpuboost.training.rows import LabelledRows, check_columns, labelled, labelled_dataset
 from gpuboost.training.targets import known_classes, ranking, regression
 
 Floats = NDArray[np.float64]
@@ -95,6 +95,7 @@ def permutation_importance(
     integer("n_repeats", n_repeats, 1, MOST_REPEATS)
     integer("random_state", random_state, 0, 2**32 - 1)
     rows = _labelled(X, y, sample_weight, group, init_score)
+    check_columns(rows.y, model.loss_)
     measured = _Measured(model, rows, metric)
     score = measured(measured.rows)
     sign = 1.0 if measured.metric.higher_is_better else -1.0

@@ -20,6 +20,7 @@ from gpuboost.data.row_metadata import RowMetadata
 from gpuboost.data.targets import check_target, target_array
 from gpuboost.data.weights import check_weight
 from gpuboost.errors import InputError
+from gpuboost.losses.protocol import Loss, n_targets
 from gpuboost.types import Array, Cuts, TrainingSet
 
 
@@ -46,6 +47,13 @@ def labelled(x: Any, y: Any, weight: Any, n_rows: int, group: Any = None, offset
     queries = check_group(group, n_rows)
     checked_weight = check_weight(weight_of_rows(weight, queries), n_rows)
     return LabelledRows(x, target, RowMetadata.of(n_rows, checked_weight, queries, check_offset(offset, n_rows)))
+
+
+def check_columns(y: NDArray[Any], loss: Loss) -> None:
+    """Raise InputError unless y (n,) or (n, k) has as many columns as the model of this loss has targets."""
+    targets, seen = n_targets(loss), 1 if y.ndim == 1 else y.shape[1]
+    if seen != targets:
+        raise InputError(f"y: the model has {targets} target(s) for each row; got shape {y.shape}.")
 
 
 def of_lists(rows: LabelledRows, pairs: Any, pairs_weight: Any, position: Any) -> LabelledRows:

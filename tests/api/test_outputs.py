@@ -358,3 +358,33 @@ def test_what_one_tree_does_not_do_is_refused(more: dict[str, Any], words: str) 
 def test_sketches_are_of_one_output_or_more(sketch: Any, k: Any) -> None:
     with pytest.raises(RecipeError, match="sketch: k must be a whole number, 1 or more"):
         sketch(k)
+
+
+@pytest.mark.parametrize("wide", [False, True], ids=["one target", "two targets"])
+def test_targets_of_another_number_of_columns_are_refused(wide: bool) -> None:
+    y = Y[:, :2] if wide else Y[:, 0]
+    other = Y[:, 0] if wide else Y[:, :2]
+    model = regressor(n_estimators=2).fit(X, y)
+    for call in (
+        lambda: model.refit(X, other),
+        lambda: gb.permutation_importance(model, X, other),
+        lambda: model.score(X, other),
+        lambda: regressor(n_estimators=2).fit(X, y, eval_set=[(X, other)]),
+        lambda: regressor(n_estimators=2).fit(X, other, init_model=model),
+    ):
+        with pytest.raises(InputError):
+            call()
+    assert np.isfinite(gb.permutation_importance(model, X, y, n_repeats=1).importances_mean).all()
+
+
+def test_a_ranking_has_one_target() -> None:
+    relevance, group = (Y[:60, 0] > 0).astype(int), np.repeat(np.arange(6), 10)
+    ranker = gb.GradientBoostingRanker(n_estimators=2).fit(X[:60], relevance, group=group)
+    with pytest.raises(InputError, match=r"y: the model has 1 target\(s\) for each row; got shape \(60, 2\)"):
+        ranker.score(X[:60], np.column_stack([relevance, relevance]), group=group)
+
+
+def test_weights_of_a_sum_are_a_vector() -> None:
+    model = regressor(n_estimators=1).fit(X, Y)
+    with pytest.raises(InputError, match="weights: one finite number for each of 2 models"):
+        gb.sum_models([model, model], weights=np.array(3.0))

@@ -86,7 +86,7 @@ WRONG: dict[str, tuple[Any, ...]] = {
         {},
         object(),
         np.zeros(3),
-        np.zeros((60, 2)),
+        np.zeros((60, 2, 2)),
         np.full(60, NAN),
         np.full(60, INF),
     ),
