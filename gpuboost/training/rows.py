@@ -42,8 +42,9 @@ def labelled(x: Any, y: Any, weight: Any, n_rows: int, group: Any = None, offset
         If there is not one finite target and one weight >= 0 for each row, or the group does not match the rows.
     """
     given = target_array(y) if isinstance(y, (list, tuple, complex)) else y  # scikit-learn would not name y
-    several = len(getattr(given, "shape", ())) == 2 and given.shape[1] > 1
-    target = check_target(given if several else column_or_1d(given, warn=True), n_rows, several)
+    shape = getattr(given, "shape", ())
+    column = len(shape) < 2 or shape[1:] == (1,)
+    target = check_target(column_or_1d(given, warn=True) if column else given, n_rows, several=len(shape) == 2)
     queries = check_group(group, n_rows)
     checked_weight = check_weight(weight_of_rows(weight, queries), n_rows)
     return LabelledRows(x, target, RowMetadata.of(n_rows, checked_weight, queries, check_offset(offset, n_rows)))
