@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import Any
 
 from gpuboost import public
+from gpuboost._imports.collection import no_collection
 from gpuboost._imports.moved import install
 from gpuboost._imports.namesake import warn_of_another_distribution
 from gpuboost._version import __version__
@@ -23,12 +24,13 @@ warn_of_another_distribution(os.path.dirname(__file__))
 
 
 def __getattr__(name: str) -> Any:
-    if name in public.MODULES:
-        found: Any = import_module(public.MODULES[name])
-    elif name in public.PUBLIC:
-        found = getattr(import_module(public.PUBLIC[name]), name)
-    else:
+    module = public.MODULES.get(name) or public.PUBLIC.get(name)
+    if module is None:
         raise AttributeError(f"module 'gpuboost' has no attribute {name!r}")
+    with no_collection():  # scikit-learn, numba and this package make lasting objects only
+        found: Any = import_module(module)
+    if name not in public.MODULES:
+        found = getattr(found, name)
     globals()[name] = found
     return found
 

@@ -15,10 +15,19 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
+from gpuboost.backends.cpu.compilation.background import PREDICTION
+from gpuboost.kernels.common.disk_cache import note, usable_folder
+
 settings.register_profile("steady", max_examples=15, derandomize=True, deadline=None, print_blob=True)
 settings.register_profile("thorough", max_examples=100, derandomize=True, deadline=None, print_blob=True)
 settings.register_profile("explore", max_examples=100, derandomize=False, deadline=None, print_blob=True)
 settings.load_profile("steady")
+
+
+def pytest_sessionstart() -> None:
+    """Take the kernels of prediction for compiled: NumPy would predict until they are, and they would not be tested."""
+    if usable_folder():
+        note(PREDICTION)
 
 
 def pytest_collection_finish() -> None:

@@ -16,6 +16,7 @@ from gpuboost.backends.cpu import sums as cpu_sums
 from gpuboost.backends.cpu.compilation.warm_up import HELPER, load_numba
 from gpuboost.backends.cpu.growth import CpuGrowth
 from gpuboost.backends.cpu.leaves import with_values
+from gpuboost.backends.cpu.numpy_prediction import NumpyPrediction
 from gpuboost.backends.cpu.one_tree import OneTreeGrowth
 from gpuboost.backends.cpu.rankings import cross_entropy as cpu_cross_entropy
 from gpuboost.backends.cpu.rankings import ranking as cpu_lists
@@ -94,6 +95,7 @@ class Cpu:
         self._of_host = HostLosses(self._pool)
         self._last_perturbed: cpu_cross_entropy.PerturbedQueries | None = None
         self._last_constant: tuple[Array | None, float, Array] | None = None
+        self._numpy_prediction = NumpyPrediction()
         self._forests, self._explainers, self._additives = (
             Memo(predictor.ForestPredictor.of),
             Memo(Explainer.of),
@@ -301,6 +303,9 @@ class Cpu:
     def predict(self, ensemble: Ensemble, x: Any) -> Array:
         if ensemble.components:
             return self._additives.of(ensemble, self).predict(self, ensemble, x)
+        few = self._numpy_prediction.scores(ensemble, x)
+        if few is not None:
+            return few
         prepared, rows = self._forests.of(ensemble), rows_of(x)
         out = np.empty((ensemble.n_outputs, x.shape[0]))
         self._by_rows(x.shape[0], lambda a, b: predictor.predict(prepared, rows, a, b, out))

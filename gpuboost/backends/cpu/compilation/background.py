@@ -1,18 +1,25 @@
-"""Compilation of ``large_trees.grow`` in the background, by a process of its own.
+"""Compilation in the background, by processes of their own, of kernels for which something else gives the same bytes.
 
-It takes as long as all other kernels of a fit together, and no tree needs it: until it is on disk, the pool of threads
-divides the steps of a tree, and the bytes are the same. So no fit waits for it.
+``large_trees.grow`` takes as long as all other kernels of a fit together: until it is on disk, the pool of threads
+divides the steps of a tree. Until the kernels of prediction are on disk, NumPy predicts few rows. So no fit waits for
+the one, and no first prediction for the others.
 """
 
 from __future__ import annotations
 
 import subprocess
 import threading
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost._imports.collection import no_collection
 from gpuboost.backends.cpu.compilation.warm_up import start_process
 from gpuboost.backends.cpu.compilation.warm_up_tree import DummyTree
-from gpuboost.backends.host.collection import no_collection
+from gpuboost.backends.prediction.predictor import FEW, ForestPredictor, predict
 from gpuboost.kernels.common.disk_cache import is_noted, note
+from gpuboost.types import Cuts, Ensemble, FittedTree, Nodes
 
 _RUN = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
@@ -20,17 +27,21 @@ _RUN = (
 )
 
 
+PREDICTION = "prediction"
+"""The kernels that predict dense rows. The other kinds are of ``large_trees.grow``: "numeric" and "categorical" """
+
+
 class Background:
-    """For each kind of trees, "numeric" or "categorical": whether their kernel is on disk, and the process for it."""
+    """For each kind of kernels: whether they are on disk, and the process that compiles them."""
 
     def __init__(self) -> None:
         self._lock, self._asked, self._ready = threading.Lock(), dict[str, int](), set[str]()
         self._processes = dict[str, "subprocess.Popen[bytes] | None"]()
 
     def is_ready(self, kind: str) -> bool:
-        """True if the kernel is on disk. The second tree that asks starts its compilation, unless it has begun.
+        """True if the kernels are on disk. The second call that asks starts their compilation, unless it has begun.
 
-        The first one is still waiting for its other kernels, so the processors are busy.
+        At the first tree, the processors are busy with its other kernels; the first prediction may be the only one.
         """
         if kind in self._ready:
             return True
@@ -67,8 +78,32 @@ BACKGROUND = Background()
 def compile_kernel(kind: str) -> None:
     """Main function of the process."""
     with no_collection():
-        DummyTree(large=True, categorical=kind == "categorical").together()
+        if kind == PREDICTION:
+            _predict()
+        else:
+            DummyTree(large=True, categorical=kind == "categorical").together()
     note(_note(kind))
+
+
+def _predict() -> None:
+    """Few rows and more, of both dtypes, by a model of one leaf."""
+    for dtype in (np.float64, np.float32):
+        for rows in (1, FEW + 1):
+            x = np.zeros((rows, 1), dtype)
+            predict(ForestPredictor.of(_one_leaf()), x, 0, rows, np.empty((1, rows)))
+
+
+def _one_leaf() -> Ensemble:
+    def numbers(value: float, kind: type[np.generic]) -> NDArray[Any]:
+        return np.full(1, value, kind)
+
+    zero, none = numbers(0, np.int32), numbers(0, np.float64)
+    words = np.zeros((1, 8), np.uint32)
+    nodes = Nodes(
+        numbers(-1, np.int32), zero, numbers(0, np.bool_), zero, zero, none, none, numbers(0, np.int64), words
+    )
+    tree = FittedTree(nodes, none, output=0, version=0)
+    return Ensemble(none, Cuts((np.zeros(1),), (None,)), (tree,), (1.0,))
 
 
 def _started(kind: str) -> subprocess.Popen[bytes] | None:
@@ -79,4 +114,4 @@ def _started(kind: str) -> subprocess.Popen[bytes] | None:
 
 
 def _note(kind: str) -> str:
-    return f"team-{kind}"
+    return kind if kind == PREDICTION else f"team-{kind}"

@@ -20,9 +20,9 @@ from pathlib import Path
 
 import numpy as np
 
+from gpuboost._imports.collection import no_collection
 from gpuboost.backends.cpu.compilation.warm_up_tree import DummyTree
 from gpuboost.backends.cpu.histograms import PACKED_ROWS
-from gpuboost.backends.host.collection import no_collection
 from gpuboost.kernels.common.disk_cache import is_noted, note, usable_folder
 from gpuboost.kernels.gradients import pointwise
 

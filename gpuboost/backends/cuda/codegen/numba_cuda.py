@@ -14,9 +14,9 @@ from typing import Any
 
 from numba.core.compiler_lock import global_compiler_lock
 
+from gpuboost._imports.collection import no_collection
 from gpuboost.backends.cuda.codegen.functions import DeviceFunction
 from gpuboost.backends.cuda.codegen.numpy_functions import NUMPY_FUNCTIONS
-from gpuboost.backends.host.collection import no_collection
 from gpuboost.backends.python_functions import registered, why_not_compiled
 from gpuboost.errors import DeviceError
 
