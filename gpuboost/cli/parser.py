@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from gpuboost._version import __version__
@@ -179,6 +180,12 @@ def _bench(command: argparse.ArgumentParser) -> None:
 
 def _warmup(command: argparse.ArgumentParser) -> None:
     command.add_argument("kinds", nargs="*", metavar="KIND", help="kinds of fits, such as regression; all without one")
+    command.add_argument(
+        "--wheel", type=Path, metavar="DIR", help="write them as a wheel to install elsewhere, into DIR"
+    )
+    command.add_argument(
+        "--cpu", default="host", metavar="NAME", help="of a wheel: host, x86-64-v3 (since about 2015), generic, ..."
+    )
 
 
 _COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {

@@ -10,11 +10,13 @@ import warnings
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
-from tempfile import TemporaryFile, gettempdir
+from tempfile import TemporaryFile, gettempdir, mkdtemp
 from types import CellType, FunctionType
 
 import numba
 from platformdirs import user_cache_path
+
+from gpuboost.kernels.common import prebuilt
 
 try:
     import fcntl
@@ -23,7 +25,7 @@ except ImportError:  # Windows
 
 UNUSED_DAYS = 30  # after which the kernels of another version are removed
 _DAY = 86_400.0
-_NAME = re.compile(r"kernels-[0-9a-f]{16}(-removed)*")
+_NAME = re.compile(r"kernels-[0-9a-f]{16}(-\w+)*")
 
 
 def cache_folders():
@@ -35,7 +37,7 @@ def cache_folders():
     numba looks at a kernel's own file only, while a kernel holds the code of those it calls: so the folder's name is
     a hash of all of them.
     """
-    name = f"kernels-{_digest()}"
+    name = folder_name()
     folders = [Path(named) / name] if (named := os.environ.get("GPUBOOST_CACHE_DIR")) else []
     if numba.config.CACHE_DIR:
         folders.append(Path(numba.config.CACHE_DIR))
@@ -45,6 +47,11 @@ def cache_folders():
     if temporary := _temporary_folder():
         folders.append(temporary / name)
     return folders
+
+
+def folder_name():
+    """The name of the folder of this source text's kernels."""
+    return f"kernels-{_digest()}"
 
 
 def _temporary_folder():
@@ -153,16 +160,16 @@ def usable_folder():
 
     Its time of modification tells when it was last used. A process that finds none of its own, as a version's first
     one does, removes those of other versions that have not been used for long. Kernels in a preferred folder that is
-    read-only, such as one that was filled when a container's image was built, are copied.
+    read-only, such as one that was filled when a container's image was built, are copied, and so are installed ones.
     """
     filled = None
     for folder in cache_folders():
         is_new = not _is_there(folder)
+        if is_new:
+            _fill(folder, filled)
         if not _can_write(folder):
             filled = filled or (None if is_new else folder)
             continue
-        if filled is not None and is_new:
-            _copy(filled, folder)
         if str(folder) != numba.config.CACHE_DIR:
             _mark_used(folder)
             if is_new:
@@ -204,10 +211,26 @@ def _can_write(folder):
         return False
 
 
-def _copy(source, folder):
-    """Copy kernels; a file that cannot be read is compiled again."""
+def _fill(folder, filled):
+    """Make a new folder of the kernels in ``filled``, another one, or of installed ones, if there are any.
+
+    All at once: another process never sees a half of it, nor saves code of its own into it meanwhile, under a file name
+    that a copied index gives to other code. A kernel that is not there is compiled.
+    """
+    installed = None if filled is not None else prebuilt.installed(folder_name())
+    if filled is None and installed is None:
+        return
     with suppress(OSError, shutil.Error):
-        shutil.copytree(source, folder, dirs_exist_ok=True)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        room = Path(mkdtemp(dir=folder.parent, prefix=f"{folder.name}-filling_"))
+        try:
+            if installed is not None:
+                prebuilt.copy(installed, room / "kernels")
+            else:
+                shutil.copytree(filled, room / "kernels")
+            (room / "kernels").rename(folder)
+        finally:
+            shutil.rmtree(room, ignore_errors=True)
 
 
 def remove_unused(own):

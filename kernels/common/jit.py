@@ -9,6 +9,7 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
+from gpuboost.kernels.common import prebuilt
 from gpuboost.kernels.common.disk_cache import (
     know_in_every_process,
     name_by_closure,
@@ -18,6 +19,7 @@ from gpuboost.kernels.common.disk_cache import (
 )
 
 _FOLDER = usable_folder()
+_PREBUILT_FOR = prebuilt.target_of(_FOLDER)
 warn_of_replacement(_FOLDER)
 
 
@@ -46,6 +48,8 @@ def kernel(function):
     if keep:
         save_one_at_a_time(compiled)
         know_in_every_process(compiled)
+    if keep and _PREBUILT_FOR is not None:
+        prebuilt.load_also(compiled, _PREBUILT_FOR)
     return compiled
 
 
