@@ -52,9 +52,7 @@ def build(destination: Path, kinds: Sequence[str], processor: str) -> Path:
 
 def _processor(name: str) -> tuple[dict[str, str], list[str]]:
     """Environment variables with which numba compiles for a family of processors, and the features that it needs."""
-    import llvmlite.binding as llvm
-
-    features = llvm.get_host_cpu_features()
+    features = prebuilt.llvm.get_host_cpu_features()
     if name == "host":
         return {}, sorted(feature for feature, has in features.items() if has)
     if name not in prebuilt.PROCESSORS:
@@ -64,7 +62,7 @@ def _processor(name: str) -> tuple[dict[str, str], list[str]]:
     missing = [feature for feature in requires if not features.get(feature, False)]
     if missing:
         raise InputError(
-            f"--cpu: this machine cannot run code for {name!r}: its processor, {llvm.get_host_cpu_name()}, "
+            f"--cpu: this machine cannot run code for {name!r}: its processor, {prebuilt.llvm.get_host_cpu_name()}, "
             f"has no {missing[0]}. Use 'host' or 'generic'."
         )
     return {"NUMBA_CPU_NAME": name, "NUMBA_CPU_FEATURES": ""}, list(requires)
