@@ -21,7 +21,23 @@ def _sigmoid(z: Array) -> Array:
 
 def higgs_like(n: int, n_test: int, seed: int) -> Data:
     """28 float32 columns: 21 of mixed marginals and 7 nonlinear combinations of them; binary."""
-    rng, total = np.random.default_rng(seed), n + n_test
+    rng = np.random.default_rng(seed)
+    x, z = _collisions(rng, n + n_test)
+    y = rng.random(len(x)) < _sigmoid(1.3 * (z - np.median(z)))
+    return _split("binary", x, y, n)
+
+
+def classes_like(n: int, n_test: int, seed: int) -> Data:
+    """The columns of ``higgs_like``; seven classes of equal frequency, by the same signal with noise."""
+    rng = np.random.default_rng(seed)
+    x, z = _collisions(rng, n + n_test)
+    z = z + rng.standard_normal(len(x))
+    y = np.searchsorted(np.quantile(z, np.arange(1, 7) / 7), z)
+    return _split("multiclass", x, y, n)
+
+
+def _collisions(rng: Rng, total: int) -> tuple[Array, Array]:
+    """(total, 28) columns, and the signal."""
     low = np.empty((total, 21), np.float32)
     for j in range(21):
         low[:, j] = _low_level_column(rng, j, total)
@@ -38,8 +54,7 @@ def higgs_like(n: int, n_test: int, seed: int) -> Data:
         + 0.6 * (low[:, 11] * low[:, 19] > 0.2)
         + 0.4
     )
-    y = rng.random(total) < _sigmoid(1.3 * (z - np.median(z)))
-    return _split("binary", np.hstack([low, high]), y, n)
+    return np.hstack([low, high]), z
 
 
 def _low_level_column(rng: Rng, j: int, n: int) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuboost.benchmarks.data.synthetic import higgs_like, one_hot, text_like, year_like
+from gpuboost.benchmarks.data.synthetic import classes_like, higgs_like, one_hot, text_like, year_like
 from gpuboost.benchmarks.harness.cases import Case, Setting, Suite
 
 HIGGS = {"n": 1_000_000, "n_test": 100_000, "seed": 1}
@@ -45,6 +45,26 @@ SUITE = Suite(
             peers=DENSE_PEERS,
             small=SMALL,
             targets={"fit": 1.0, "train": 1.0},
+        ),
+        Case(
+            "classes",
+            "1,000,000 x 28 dense, seven classes, 20 rounds of depth 6",
+            classes_like,
+            HIGGS,
+            Setting(trees=20),
+            peers=DENSE_PEERS,
+            small=SMALL,
+            targets={"fit": 0.7, "memory": 1.0},
+        ),
+        Case(
+            "higgs-11m",
+            "11,000,000 x 28 dense, binary, 20 trees of depth 6",
+            higgs_like,
+            {"n": 11_000_000, "n_test": 100_000, "seed": 1},
+            Setting(trees=20),
+            peers=("xgboost", "lightgbm"),
+            small=SMALL,
+            targets={"fit": 0.7, "memory": 1.0},
         ),
         Case(
             "one-hot",

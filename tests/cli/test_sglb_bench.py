@@ -73,7 +73,7 @@ def test_a_real_set_is_split_searched_and_judged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from gpuboost.benchmarks.harness.store import Data
-    from gpuboost.benchmarks.suites import sglb_real
+    from gpuboost.benchmarks.suites.sglb import real as sglb_real
 
     rng = np.random.default_rng(0)
     x = rng.normal(size=(1000, 3))
@@ -113,7 +113,7 @@ def test_rows_of_another_kind_are_told_beside_catboost(task: str, monkeypatch: p
     """Around a hole in the training data; what either library makes of it is not judged here."""
     pytest.importorskip("catboost")
     from gpuboost.benchmarks.harness.experiments import Options
-    from gpuboost.benchmarks.suites import sglb_ood
+    from gpuboost.benchmarks.suites.sglb import out_of_distribution as sglb_ood
 
     monkeypatch.setattr(sglb_ood, "RATES", {task: sglb_ood.RATES[task]})
     monkeypatch.setattr(gb, "fit_posterior", partial(gb.fit_posterior, temperatures=[4.0], prior_variances=[4.0, 1.0]))
@@ -136,7 +136,7 @@ def test_rows_of_another_kind_are_told_beside_catboost(task: str, monkeypatch: p
 
 
 def test_a_class_that_is_asked_about_is_not_learned_from() -> None:
-    from gpuboost.benchmarks.suites import sglb_ood
+    from gpuboost.benchmarks.suites.sglb import out_of_distribution as sglb_ood
 
     x, y = np.arange(60.0)[:, None], np.repeat([0, 1, 2], 20)
     for seed in range(3):

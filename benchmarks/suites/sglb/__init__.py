@@ -16,10 +16,10 @@ from gpuboost.benchmarks.data.synthetic import higgs_like
 from gpuboost.benchmarks.harness import paper_figures
 from gpuboost.benchmarks.harness.experiments import Experiment, Finding, Options, Part
 from gpuboost.benchmarks.harness.store import Array
-from gpuboost.benchmarks.suites.sglb_ood import ood
-from gpuboost.benchmarks.suites.sglb_posterior import coverage
-from gpuboost.benchmarks.suites.sglb_ranking import ranking
-from gpuboost.benchmarks.suites.sglb_real import SETS, tables_2_and_3
+from gpuboost.benchmarks.suites.sglb.out_of_distribution import ood
+from gpuboost.benchmarks.suites.sglb.posterior import coverage
+from gpuboost.benchmarks.suites.sglb.real import SETS, tables_2_and_3
+from gpuboost.benchmarks.suites.sglb.stochastic_rank import ranking
 
 ROUNDS, RATE, SCALE = 1000, 0.1, 0.1
 

@@ -1,0 +1,294 @@
+"""The CPU in daily use, beside other libraries: small data, many small fits, first contact, latency, threads.
+
+Every library gets the same rows, trees, depth, rate, bins, L2 term and threads. Runs alternate, and the first of each
+is not counted. A ratio is our median over that of the fastest peer; CPU seconds are of all threads and processes.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from gpuboost.benchmarks.data.synthetic import higgs_like
+from gpuboost.benchmarks.harness.cases import OURS, Setting
+from gpuboost.benchmarks.harness.experiments import Experiment, Finding, Options, Part
+from gpuboost.benchmarks.harness.measure import own_seconds
+from gpuboost.benchmarks.harness.peers import open_peer
+from gpuboost.benchmarks.harness.store import Array
+
+PEERS = "xgboost", "lightgbm", "sklearn"
+SHAPES = (1_000, 10, 100), (1_000, 10, 1_000), (1_000, 50, 100), (5_000, 28, 100), (20_000, 28, 100), (20_000, 50, 200)
+"""Rows, features, trees"""
+
+Seconds = dict[str, tuple[float, float]]  # library -> medians of (seconds, CPU seconds)
+
+
+def problem(n: int, d: int) -> tuple[Array, Array]:
+    """Two classes, by an interaction and a sum."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(n, d))
+    return x, (x[:, 0] * x[:, 1] + x[:, 2] + 0.5 * rng.normal(size=n) > 0).astype(np.float64)
+
+
+def alternated(runs: Mapping[str, Callable[[], Any]], repeats: int, tell: Callable[[str], None]) -> Seconds:
+    """Medians of ``repeats`` runs of each, in turn, after one that is not counted."""
+    taken: dict[str, list[tuple[float, float]]] = {name: [] for name in runs}
+    for turn in range(repeats + 1):
+        for name, run in runs.items():
+            tell(f"{name}, turn {turn}")
+            begun, cpu = time.perf_counter(), own_seconds()
+            run()
+            if turn:
+                taken[name].append((time.perf_counter() - begun, own_seconds() - cpu))
+    return {
+        name: (median(seconds for seconds, _ in each), median(cpu for _, cpu in each)) for name, each in taken.items()
+    }
+
+
+def median(values: Any) -> float:
+    return float(np.median(list(values)))
+
+
+def ratios(found: Seconds) -> tuple[float, float]:
+    """Our seconds, and our CPU seconds, over the least of the peers; NaN without peers."""
+    peers = [times for name, times in found.items() if not name.startswith(OURS)]
+    if not peers:
+        return float("nan"), float("nan")
+    return found[OURS][0] / min(seconds for seconds, _ in peers), found[OURS][1] / min(cpu for _, cpu in peers)
+
+
+def beside(options: Options) -> tuple[str, ...]:
+    return (OURS, *(name for name in PEERS if options.beside(name)))
+
+
+# small data, and threads
+
+
+def _fit(name: str, x: Array, y: Array, trees: int, threads: int) -> Callable[[], Any]:
+    def run() -> Any:
+        peer = open_peer(name, "binary", Setting(trees=trees), threads, y)
+        return peer.train(peer.bin(peer.prepare(x), y, None, None))
+
+    return run
+
+
+def fits(options: Options) -> Finding:
+    """Whole fits, binning included, on one thread and on all."""
+    rows, numbers, names = [], {}, beside(options)
+    for n, d, trees in SHAPES[:1] if options.small else SHAPES:
+        x, y = problem(n, d)
+        for threads in sorted({1, options.threads}):
+            runs = {name: _fit(name, x, y, 5 if options.small else trees, threads) for name in names}
+            what = f"{n:,} x {d}, {trees} trees, {threads} threads"
+            found = alternated(runs, options.repeats or 5, lambda say, what=what: options.tell(f"{what}: {say}"))
+            rows.append(_row(what, found, names))
+            numbers[what] = found
+    return Finding("Whole fits of depth 6: milliseconds (of CPU time)", _columns(names), tuple(rows), numbers=numbers)
+
+
+def threads(options: Options) -> Finding:
+    """Training of a large table by the number of threads."""
+    names, (n, trees) = beside(options), (20_000, 5) if options.small else (1_000_000, 20)
+    data = higgs_like(n=n, n_test=1_000, seed=1)
+    counts = [count for count in (1, 2, 4, 8, 16, 32, 64) if count < options.threads] + [options.threads]
+    counts = sorted({*counts, 16}) if not options.small else counts  # more than there are cores: no cliff
+    rows, numbers = [], {}
+    for count in counts:
+        runs = {}
+        for name in names:
+            peer = open_peer(name, "binary", Setting(trees=trees), count, data.y)
+            binned = peer.bin(peer.prepare(data.X), data.y, None, None)
+            runs[name] = lambda peer=peer, binned=binned: peer.train(binned)
+        found = alternated(runs, options.repeats or 2, lambda say, c=count: options.tell(f"{c} threads: {say}"))
+        rows.append(_row(f"{count} threads", found, names))
+        numbers[str(count)] = found
+    title = f"{n:,} x {data.X.shape[1]}, {trees} trees of depth 6: milliseconds (of CPU time)"
+    return Finding(title, _columns(names), tuple(rows), numbers=numbers)
+
+
+def _columns(names: Sequence[str]) -> tuple[str, ...]:
+    return ("", *names, "of the fastest peer", "CPU time, of the least")
+
+
+def _row(what: str, found: Seconds, names: Sequence[str]) -> tuple[str, ...]:
+    wall, cpu = ratios(found)
+    cells = (f"{1e3 * found[name][0]:.0f} ({1e3 * found[name][1]:.0f})" for name in names)
+    return (what, *cells, f"{wall:.2f}", f"{cpu:.2f}")
+
+
+# many small fits
+
+GRID = {"max_depth": [3, 6], "learning_rate": [0.05, 0.1, 0.2, 0.3]}
+
+
+def many(options: Options) -> Finding:
+    """GridSearchCV over processes or threads, a thread for each fit."""
+    from joblib import parallel_config
+
+    names, rows, numbers = beside(options), [], {}
+    for n, d in ((300, 10),) if options.small else ((1_000, 10), (5_000, 28)):
+        x, y = problem(n, d)
+        for pool in ("loky", "threading"):
+            runs = {name: _searched(name, x, y, 5 if options.small else 100, options.threads) for name in names}
+            what = f"{n:,} x {d}, {'processes' if pool == 'loky' else 'threads'}"
+            with parallel_config(pool):
+                found = alternated(runs, options.repeats or 3, lambda say, what=what: options.tell(f"{what}: {say}"))
+            wall, _ = ratios(found)
+            rows.append((what, *(f"{41 / found[name][0]:.1f}" for name in names), f"{1 / wall:.2f}"))
+            numbers[what] = found
+    title = f"GridSearchCV, 8 settings of 5 folds and the last fit, {options.threads} at a time: fits a second"
+    return Finding(title, ("", *names, "of the best peer"), tuple(rows), numbers=numbers)
+
+
+def _searched(name: str, x: Array, y: Array, trees: int, at_a_time: int) -> Callable[[], Any]:
+    from sklearn.model_selection import GridSearchCV
+
+    search = GridSearchCV(_estimator(name, trees), GRID, cv=5, scoring="roc_auc", n_jobs=at_a_time)
+    return lambda: search.fit(x, y)
+
+
+def _estimator(name: str, trees: int) -> Any:
+    if name == OURS:
+        import gpuboost
+
+        return gpuboost.GradientBoostingClassifier(n_estimators=trees, n_jobs=1, device="cpu")
+    if name == "xgboost":
+        from xgboost import XGBClassifier
+
+        return XGBClassifier(n_estimators=trees, n_jobs=1)
+    if name == "lightgbm":
+        from lightgbm import LGBMClassifier
+
+        return LGBMClassifier(n_estimators=trees, n_jobs=1, verbose=-1)
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    return HistGradientBoostingClassifier(max_iter=trees, early_stopping=False)
+
+
+# first contact
+
+_DATA = "import numpy as np; r = np.random.default_rng(0); x = r.normal(size=(1000, 10)); y = x[:, 0] * x[:, 1]; "
+_FIT = {
+    OURS: "import gpuboost; m = gpuboost.GradientBoostingRegressor(device='cpu').fit(x, y); m.predict(x)",
+    "xgboost": "import xgboost; m = xgboost.XGBRegressor().fit(x, y); m.predict(x)",
+    "lightgbm": "import lightgbm; m = lightgbm.LGBMRegressor(verbose=-1).fit(x, y); m.predict(x)",
+    "sklearn": "from sklearn.ensemble import HistGradientBoostingRegressor as H; m = H().fit(x, y); m.predict(x)",
+}
+_LOAD = {
+    f"{OURS}, load_predictor": "import gpuboost; gpuboost.load_predictor('{}/gpuboost').predict(x[:1])",
+    f"{OURS}, load_model": "import gpuboost; gpuboost.load_model('{}/gpuboost').predict(x[:1])",
+    "xgboost": "import xgboost; xgboost.Booster(model_file='{}/xgboost.json').inplace_predict(x[:1])",
+    "lightgbm": "import lightgbm; lightgbm.Booster(model_file='{}/lightgbm').predict(x[:1])",
+}
+
+
+def first(options: Options) -> Finding:
+    """New processes: import, fit of 1,000 x 10, predict; and load, predict one row. Kernels cached, or none."""
+    names, repeats = beside(options), options.repeats or 5
+    with TemporaryDirectory() as folder:
+        _save_models(folder, names)
+        fit = {name: _process(_DATA + _FIT[name]) for name in names}
+        load = {
+            label: _process(_DATA + code.format(folder))
+            for label, code in _LOAD.items()
+            if label.split(",")[0] in names
+        }
+        found = {"fit": alternated(fit, repeats, lambda say: options.tell(f"fit: {say}"))}
+        found["load"] = alternated(load, repeats, lambda say: options.tell(f"load: {say}"))
+        cold = {f"fit, {OURS}": _DATA + _FIT[OURS]}
+        cold |= {
+            f"load, {label}": _DATA + code.format(folder) for label, code in _LOAD.items() if label.startswith(OURS)
+        }
+        empty = {name: _process(code, empty_cache=True) for name, code in ({} if options.small else cold).items()}
+        found["no kernels cached"] = alternated(empty, 2, lambda say: options.tell(f"cold: {say}"))
+    rows = [
+        (f"{what}: {name}", f"{seconds:.2f}", f"{cpu:.2f}")
+        for what, each in found.items()
+        for name, (seconds, cpu) in each.items()
+    ]
+    wall, cpu = ratios(found["fit"])
+    note = f"fit: {wall:.2f} of the fastest peer's seconds, {cpu:.2f} of the least CPU time"
+    return Finding("New processes: seconds, and CPU seconds", ("", "seconds", "CPU"), tuple(rows), (note,), found)
+
+
+def _save_models(folder: str, names: Sequence[str]) -> None:
+    x, y = problem(1_000, 10)
+    for name in names:
+        if name == "sklearn":
+            continue
+        model = _estimator(name, 500).fit(x, y)
+        if name == OURS:
+            model.save_model(f"{folder}/gpuboost")
+        elif name == "xgboost":
+            model.save_model(f"{folder}/xgboost.json")
+        else:
+            model.booster_.save_model(f"{folder}/lightgbm")
+
+
+def _process(code: str, empty_cache: bool = False) -> Callable[[], None]:
+    def run() -> None:
+        with TemporaryDirectory() as cache:
+            variables = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+            if empty_cache:
+                variables |= {"GPUBOOST_CACHE_DIR": cache}
+            subprocess.run([sys.executable, "-c", code], env=variables, check=True, capture_output=True)
+
+    return run
+
+
+# latency
+
+
+def latency(options: Options) -> Finding:
+    """Microseconds of a call that predicts few rows, by the estimator and by the lower door of each library."""
+    names, n, trees = beside(options), 300 if options.small else 5_000, 20 if options.small else 500
+    x, y = problem(n, 28)
+    calls: dict[str, Callable[[Array], Any]] = {}
+    for name in names:
+        model = _estimator(name, trees).fit(x, y)
+        calls[f"{name}, estimator"] = model.predict_proba
+        if name == OURS:
+            calls[f"{name}, predictor()"] = model.predictor().predict_proba
+        elif name == "xgboost":
+            calls[f"{name}, inplace_predict"] = model.get_booster().inplace_predict
+        elif name == "lightgbm":
+            calls[f"{name}, booster"] = partial(model.booster_.predict, num_threads=1)
+    counts, times = (1, 10, 100), 20 if options.small else 500
+    numbers = {
+        label: [_microseconds(call, x[:count].copy(), times) for count in counts] for label, call in calls.items()
+    }
+    rows = tuple((label, *(f"{value:.0f}" for value in each)) for label, each in numbers.items())
+    columns = ("", *(f"{count} rows" for count in counts))
+    return Finding(
+        f"Calls of {trees} trees, one thread: microseconds, medians of {times}", columns, rows, numbers=numbers
+    )
+
+
+def _microseconds(call: Callable[[Array], Any], x: Array, times: int) -> float:
+    for _ in range(3):
+        call(x)
+    taken = []
+    for _ in range(times):
+        begun = time.perf_counter()
+        call(x)
+        taken.append(time.perf_counter() - begun)
+    return 1e6 * median(taken)
+
+
+PARTS = {
+    "fits": Part("1,000 to 20,000 rows, 100 to 1,000 trees, one thread and all", fits),
+    "many": Part("GridSearchCV of small fits over processes and threads", many),
+    "first": Part("new processes that fit, or load a model and predict", first),
+    "latency": Part("calls that predict 1, 10 and 100 rows by 500 trees", latency),
+    "threads": Part("1,000,000 x 28 by the number of threads, 16 included", threads),
+}
+
+EXPERIMENT = Experiment("cpu-use", "CPU in daily use: small data, many fits, first contact, latency, threads", PARTS)
