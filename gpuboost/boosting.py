@@ -160,6 +160,7 @@ def boost(
             )
             if watch(progress):
                 break
+            del gradients, arrived, state, progress  # or their rows are held while the next tree grows
     return backend.collect(model.ensemble())
 
 

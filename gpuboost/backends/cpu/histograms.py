@@ -20,6 +20,7 @@ from gpuboost.types import Limits
 
 ROWS_PER_THREAD = 32_768  # below this many (row, entry / 8) pairs a thread is not worth waking
 FIRST_SLOTS = 32  # histograms there is room for at first: a tree of depth 6 needs no more
+FIRST_BYTES = 1 << 27  # or as many as fit: unused pages cost nothing, and to double the room copies all of them
 NO_PARTS = np.empty((0, 0), np.int64)
 PACKED_ROWS = histogram.TILE  # nodes of up to this many rows have packed histograms
 
@@ -59,7 +60,8 @@ class Histograms:
         self.rows = RowArrays(layout.rows, layout.row_start, layout.cells, packed, rows.rows, rows.scratch)
         self.shared = NO_PARTS
         self.lines_of_eight = (self._layout.entries_per_row + 7) // 8
-        wanted = max(FIRST_SLOTS, workspace.room("histograms") // max(2 * self._layout.n_cells, 1))
+        size = max(2 * self._layout.n_cells, 1)
+        wanted = max(FIRST_SLOTS, FIRST_BYTES // (8 * size), workspace.room("histograms") // size)
         self.make_room(min(wanted, most_nodes))  # one per leaf, and as many again for speculative splits
 
     def make_room(self, n_slots: int) -> None:
