@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -136,6 +137,70 @@ def test_an_interrupt_ends_a_fit(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         gb.GradientBoostingRegressor(n_estimators=500, n_jobs=3, device="cpu", callbacks=[interrupt]).fit(*FEW)
     assert model_bytes(tmp_path, FEW, 3) == model_bytes(tmp_path, FEW, 1)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_an_interrupt_from_outside_ends_a_fit_within_two_rounds() -> None:
+    """Not the time is held, but the rounds between the signal and the end: one that runs, and the next at most."""
+    begun, rounds, sent_after = threading.Event(), [0], [0]
+
+    def count(record: object) -> None:
+        rounds[0] += 1
+        if rounds[0] == 3:
+            begun.set()
+
+    def interrupt() -> None:
+        begun.wait()
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        sent_after[0] = rounds[0]
+
+    sender = threading.Thread(target=interrupt)
+    sender.start()
+    with pytest.raises(KeyboardInterrupt):
+        gb.GradientBoostingRegressor(n_estimators=100_000, n_jobs=3, device="cpu", callbacks=[count]).fit(*MANY)
+    sender.join()
+    assert 3 <= rounds[0] <= sent_after[0] + 2
+
+
+FORKS = """
+import os, sys, warnings
+warnings.simplefilter("ignore")
+import numpy as np
+import gpuboost as gb
+from gpuboost.backends import devices
+from gpuboost.backends.cpu import large_trees
+from gpuboost.backends.cpu.compilation.background import Background
+from gpuboost.kernels.growth import large_trees as kernel
+from gpuboost.training import job
+
+devices.processors = job.processors = lambda: 3
+Background.is_ready = lambda *_: True
+large_trees.LEAST_ROWS = large_trees.WORK_PER_THREAD = 1
+x = np.random.default_rng(0).normal(size=(700, 7)).astype(np.float32)
+roles, grow = [], kernel.grow
+kernel.grow = lambda *given: roles.append(given[0]) or grow(*given)
+
+def fit():
+    model = gb.GradientBoostingRegressor(n_estimators=3, n_jobs=3, device="cpu", random_state=1)
+    return model.fit(x, x[:, 0] * x[:, 1]).predict(x)
+
+expected, statuses = fit(), []
+assert kernel.LEAD in roles
+for _ in range(2):
+    child = os.fork()
+    if child == 0:
+        roles.clear()
+        os._exit(0 if np.array_equal(fit(), expected) and kernel.LEAD in roles else 1)
+    statuses.append(os.waitpid(child, 0)[1])
+sys.exit(0 if statuses == [0, 0] and np.array_equal(fit(), expected) else 1)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_process_that_is_forked_after_a_fit_fits_large_trees() -> None:
+    """The threads of its parent do not live in it. In a process of its own: later Pythons warn of such forks."""
+    done = subprocess.run([sys.executable, "-c", FORKS], timeout=300, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 class Process:
