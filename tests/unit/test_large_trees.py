@@ -25,6 +25,7 @@ from gpuboost.backends.cpu.histograms import PACKED_ROWS
 from gpuboost.backends.host.threads import ThreadPool
 from gpuboost.kernels.growth import large_trees as kernel
 from gpuboost.training import job
+from gpuboost.types import Limits
 
 Rows = tuple[NDArray[np.float32], NDArray[np.float64]]
 KINDS: dict[str, dict[str, Any]] = {
@@ -35,7 +36,10 @@ KINDS: dict[str, dict[str, Any]] = {
     "sampled": {"sampling": gb.MVS(0.97), "learners": 0.6},
     "stumps of a draw": {"max_depth": 1, "sampling": gb.UniformSampling(0.97)},
     "no splits": {"min_split_gain": 1e12},
+    "oblivious": {"growth": "oblivious", "max_leaves": 300, "max_depth": 9},
+    "oblivious, categories": {"growth": "oblivious", "categorical_features": [2], "sampling": gb.MVS(0.97)},
 }
+OF_OTHER_KERNELS = ("categories", "oblivious", "oblivious, categories")
 
 
 def rows(n: int, seed: int = 5) -> Rows:
@@ -46,6 +50,7 @@ def rows(n: int, seed: int = 5) -> Rows:
     return x, x[:, 0] * x[:, 1] + x[:, 2] % 3 + random.normal(size=n)
 
 
+PLAIN, OBLIVIOUS = Limits(8), Limits(8, growth="oblivious")
 MANY, FEW = rows(PACKED_ROWS + 5_000), rows(700)
 
 
@@ -80,8 +85,8 @@ def counted(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> list[Any]
     return calls
 
 
-EACH = [pytest.param(kind, marks=pytest.mark.slow) if kind == "categories" else kind for kind in KINDS]
-"""Categories have a kernel of their own, which takes some 16 seconds to compile."""
+EACH = [pytest.param(kind, marks=pytest.mark.slow) if kind in OF_OTHER_KERNELS else kind for kind in KINDS]
+"""Each of the others takes some 16 seconds to compile."""
 
 
 @pytest.mark.parametrize("kind", EACH)
@@ -91,7 +96,7 @@ def test_bytes_are_those_of_one_thread(kind: str, tmp_path: Path, monkeypatch: p
     assert kernel.LEAD in roles
     assert together == model_bytes(tmp_path, MANY, 1, **KINDS[kind])
     monkeypatch.undo()
-    assert len(kernel.grow.signatures) <= 2  # with categories and without: all are compiled in the background
+    assert len(kernel.grow.signatures) <= 4  # oblivious, with categories, both or neither: those of the background
 
 
 @pytest.mark.usefixtures("eager")
@@ -100,14 +105,16 @@ def test_so_they_are_if_every_level_is_a_call(kind: str, tmp_path: Path, monkeyp
     monkeypatch.setattr(large_trees, "MOST_WORK", 1)
     monkeypatch.setattr(large_trees, "FEATURES_PER_GROUP", 2)
     assert model_bytes(tmp_path, FEW, 3, **KINDS[kind]) == model_bytes(tmp_path, FEW, 1, **KINDS[kind])
-    assert len(kernel.grow.signatures) <= 2
+    assert len(kernel.grow.signatures) <= 4
 
 
-def test_a_round_takes_three_hand_overs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("growth", ["depthwise", pytest.param("oblivious", marks=pytest.mark.slow)])
+def test_a_round_takes_three_hand_overs(growth: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     runs = counted(monkeypatch, ThreadPool, "run")
-    model_bytes(tmp_path, MANY, 3)
+    model_bytes(tmp_path, MANY, 3, growth=growth)
     of_two = len(runs)
-    gb.GradientBoostingRegressor(n_estimators=5, n_jobs=3, device="cpu", random_state=1).fit(*MANY)
+    model = gb.GradientBoostingRegressor(n_estimators=5, n_jobs=3, device="cpu", random_state=1, growth=growth)
+    model.fit(*MANY)
     assert 5 - 2 <= len(runs) - 2 * of_two <= 3 * (5 - 2)
 
 
@@ -255,6 +262,24 @@ def test_warm_up_waits_for_it(started: list[Process]) -> None:
     asked.wait()
     assert asked.is_ready("numeric")
     assert len(started) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("eager")
+def test_the_variants_compiled_in_the_background_are_those_of_trees(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noted: list[str] = []
+    monkeypatch.setattr(background, "note", noted.append)
+    kinds = [large_trees.kernel_kind(some, limits) for some in (False, True) for limits in (PLAIN, OBLIVIOUS)]
+    for kind in kinds:
+        background.compile_kernel(kind)
+    assert noted == [f"team-{kind}" for kind in kinds]
+    assert len(set(noted)) == 4
+    for settings in ({}, {"categorical_features": [2]}):
+        for growth in ("depthwise", "leafwise", "oblivious"):
+            model_bytes(tmp_path, FEW, 3, growth=growth, **settings)
+    assert len(kernel.grow.signatures) == 4
 
 
 @pytest.mark.slow

@@ -26,11 +26,12 @@ from gpuboost.types import Candidates, Cuts, DenseBins, Gradients, Limits, Struc
 LEAST_ROWS = PACKED_ROWS + 1  # smaller trees: ``small_trees``
 CHUNKS_PER_THREAD = 2  # of rows: one that is late leaves more to the others
 FEATURES_PER_GROUP = 64  # with fewer, the same cache lines would be read for several groups
+OBLIVIOUS = "oblivious-"  # before "numeric" or "categorical"
 MOST_WORK = 1 << 28  # (row, feature) pairs in a call, a quarter of a second: then an interrupt is looked for
 
 
 def suits(data: TrainingSet, target: Target, candidates: Candidates, limits: Limits) -> bool:
-    """True for many dense rows, if no split depends on other nodes, on random numbers or on the number of rows.
+    """True for many dense rows, if no split depends on random numbers, on the number of rows or on nodes above it.
 
     And for arrays that can be written: numba would compile for several seconds for others, though none is written.
     """
@@ -38,7 +39,7 @@ def suits(data: TrainingSet, target: Target, candidates: Candidates, limits: Lim
     n_rows = gradients.g.shape[1]
     if n_rows < LEAST_ROWS or not isinstance(bins, DenseBins) or limits.min_samples_leaf > 1:
         return False
-    if limits.symmetric or limits.bounded or limits.interactions is not None or limits.forced is not None:
+    if limits.bounded or limits.interactions is not None or limits.forced is not None:
         return False
     if candidates.by_node is not None or candidates.noise is not None or candidates.cuts is not None:
         return False
@@ -46,6 +47,12 @@ def suits(data: TrainingSet, target: Target, candidates: Candidates, limits: Lim
     if not all(array is None or (array.flags.writeable and array.flags.c_contiguous) for array in read):
         return False
     return _lines(limits, n_rows) * len(candidates.features) <= MOST_RESULTS
+
+
+def kernel_kind(categorical: bool, limits: Limits) -> str:
+    """The name of the kernel's variant for such trees; each is compiled by itself."""
+    kind = "categorical" if categorical else "numeric"
+    return f"{OBLIVIOUS}{kind}" if limits.symmetric else kind
 
 
 def _lines(limits: Limits, n_rows: int) -> int:
@@ -106,10 +113,11 @@ class LargeTree:
         )  # fmt: skip
         records: Any = tuple(map(tuple, arguments))
         leaf_wise, shares, ends = limits.growth == "leafwise", tuple(self._shares), [0]
+        level = np.empty(2 * len(self._shares.left), np.int64) if limits.symmetric else None
         words[0] = words[kernel.WORK] = 0
 
         def grow(part: int) -> None:
-            given = leaf_wise, MOST_WORK, layout.kinds_if_any, *records, leaf_of_row, shares
+            given = leaf_wise, MOST_WORK, layout.kinds_if_any, level, *records, leaf_of_row, shares
             if part:
                 kernel.grow(kernel.HELP, *given)
                 return

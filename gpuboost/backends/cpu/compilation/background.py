@@ -11,6 +11,7 @@ import threading
 
 from gpuboost.backends.cpu.compilation.warm_up import start_process
 from gpuboost.backends.cpu.compilation.warm_up_tree import DummyTree
+from gpuboost.backends.cpu.large_trees import OBLIVIOUS
 from gpuboost.backends.host.collection import no_collection
 from gpuboost.kernels.common.disk_cache import is_noted, note
 
@@ -21,7 +22,7 @@ _RUN = (
 
 
 class Background:
-    """For each kind of trees, "numeric" or "categorical": whether their kernel is on disk, and the process for it."""
+    """For each ``kernel_kind`` of trees: whether their kernel is on disk, and the process for it."""
 
     def __init__(self) -> None:
         self._lock, self._asked, self._ready = threading.Lock(), dict[str, int](), set[str]()
@@ -67,7 +68,8 @@ BACKGROUND = Background()
 def compile_kernel(kind: str) -> None:
     """Main function of the process."""
     with no_collection():
-        DummyTree(large=True, categorical=kind == "categorical").together()
+        tree = DummyTree(large=True, categorical=kind.endswith("categorical"), oblivious=kind.startswith(OBLIVIOUS))
+        tree.together()
     note(_note(kind))
 
 
