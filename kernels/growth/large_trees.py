@@ -250,16 +250,17 @@ def _next_chunk(
 
 @kernel
 def grow(
-    role, leaf_wise, most_work, kinds, level, layout, limits, columns, rows, histograms, criterion, nodes, gradients,
-    leaf_of_row, shares,
+    role, leaf_wise, most_work, kinds, level, by_node, layout, limits, columns, rows, histograms, criterion, nodes,
+    gradients, leaf_of_row, shares,
 ):  # fmt: skip
     """LEAD: grow the tree, until it is finished or there is no room for it. HELP: chunks of the leader's call.
 
     leaf_wise: leaves are split by their gain, else level by level; most_work: (row, feature) pairs after which the call
     ends, so that an interrupt is seen. kinds: those of the layout, or None if none is categorical. level: (v,) int64
-    for the nodes of a level of an oblivious tree, None for other trees. leaf_of_row: see ``settle_rows``. The rest are
-    the fields of the records of their names, as plain tuples. ``criterion.units``, the fifth number of its rule, the
-    root and the list of rows are written, too.
+    for the nodes of a level of an oblivious tree, None for other trees. by_node: as for ``split.search``, of the pairs
+    that are new when the call begins, or (0, 0). leaf_of_row: see ``settle_rows``. The rest are the fields of the
+    records of their names, as plain tuples. ``criterion.units``, the fifth number of its rule, the root and the list of
+    rows are written, too.
 
     Returns why the call has ended. The words say how many nodes there are, and for how many more there is no room.
     """
@@ -281,8 +282,8 @@ def grow(
             if level is None:
                 split.search(
                     layout, kinds, shares.left[:pairs], shares.shared, node, histograms, criterion,
-                    shares.bounds[chunk], shares.bounds[chunk + 1], True, np.empty((0, 0), np.bool_),
-                    np.empty((0, 0), np.int64), Splits(shares.gains, shares.splits, shares.left_sets),
+                    shares.bounds[chunk], shares.bounds[chunk + 1], True, by_node, np.empty((0, 0), np.int64),
+                    Splits(shares.gains, shares.splits, shares.left_sets),
                 )  # fmt: skip
             else:
                 shared_split.search(

@@ -36,6 +36,10 @@ KINDS: dict[str, dict[str, Any]] = {
     "sampled": {"sampling": gb.MVS(0.97), "learners": 0.6},
     "stumps of a draw": {"max_depth": 1, "sampling": gb.UniformSampling(0.97)},
     "no splits": {"min_split_gain": 1e12},
+    "interactions": {"interaction_cst": [[0, 1, 2], [2, 3], [4, 5, 6]], "max_leaves": 300, "max_depth": 9},
+    "interactions, leaf-wise": {"interaction_cst": [[0, 1, 2], [3, 4, 5]], "growth": "leafwise", "max_leaves": 40},
+    "features by node": {"learners": gb.RandomByNode(3), "max_leaves": 300, "max_depth": 9},
+    "features by level": {"learners": gb.RandomByLevel(3)},
     "oblivious": {"growth": "oblivious", "max_leaves": 300, "max_depth": 9},
     "oblivious, categories": {"growth": "oblivious", "categorical_features": [2], "sampling": gb.MVS(0.97)},
 }
