@@ -27,7 +27,7 @@ from gpuboost.kernels.common.records import (
 from gpuboost.kernels.growth import best_first, partition
 from gpuboost.kernels.growth import team as teams
 from gpuboost.kernels.histograms import histogram
-from gpuboost.kernels.splits import split
+from gpuboost.kernels.splits import shared_split, split
 
 LEAD, HELP = 0, 1  # what a thread does in its call
 FINISHED, NO_ROOM, LONG, NOT_FINITE = -1, -2, -3, -4  # why a call ends
@@ -91,11 +91,14 @@ def _sum_pairs(layout, nodes, histograms, shares):
 
 
 @kernel
-def _choose_nodes(leaf_wise, nodes, limits, words):
-    """The nodes to split next, into ``nodes.chosen``. Returns how many."""
+def _choose_nodes(leaf_wise, level, nodes, limits, words):
+    """The nodes to split next, into ``nodes.chosen``. Returns how many; of an oblivious tree the whole level, or 0."""
     n_nodes = words[NODES]
+    room = limits.max_leaves - (n_nodes + 1) // 2
+    if level is not None:
+        count = partition.choose(nodes.node, n_nodes, nodes.gain, n_nodes, nodes.chosen)
+        return 0 if count > room else count
     if not leaf_wise:
-        room = limits.max_leaves - (n_nodes + 1) // 2
         return partition.choose(nodes.node, n_nodes, nodes.gain, room, nodes.chosen)
     most, order = limits.max_leaves - 1, np.empty(n_nodes, np.int64)
     _, count, certain = best_first.foresee(nodes.node, n_nodes, nodes.gain, most, order, nodes.chosen)
@@ -132,7 +135,27 @@ def _add_children(limits, criterion, nodes, histograms, shares, counts):
 
 
 @kernel
-def _next_level(leaf_wise, most_work, layout, limits, histograms, criterion, nodes, shares):
+def _share_split(level, kinds, layout, histograms, criterion, nodes, shares):
+    """Give the nodes of a level of an oblivious tree the split that gains most in sum, or close them."""
+    level, gains, best = level[: shares.words[COUNT]], shares.gains[0], 0
+    for j in range(gains.size):
+        if gains[j] > gains[best]:  # the first of the largest
+            best = j
+    if not gains[best] > 0.0:
+        shared_split.close(level, nodes.node)
+        return
+    left_set = np.empty(0, np.uint32)
+    if kinds is not None and kinds[best] == 1:
+        left_set = shares.left_sets[0, best]
+    shared_split.share(
+        level, nodes.node, nodes.gain, nodes.left_set, histograms.of, histograms.counts, histograms.packed_rows,
+        np.int64(layout.starts[best]), layout.n_bins[best], layout.features[best], shares.splits[0, best],
+        criterion.units, criterion.rule, left_set, np.empty(0, np.float64),
+    )  # fmt: skip
+
+
+@kernel
+def _next_level(leaf_wise, most_work, level, layout, limits, histograms, criterion, nodes, shares):
     """The next step of the tree, as ``_advance``: new pairs are summed, or else nodes are split, or rows settled."""
     words, node = shares.words, nodes.node
     most = shares.counts.shape[0]
@@ -143,7 +166,7 @@ def _next_level(leaf_wise, most_work, layout, limits, histograms, criterion, nod
                 return LONG
             words[STEP] = BUILD
             return _sum_pairs(layout, nodes, histograms, shares)
-        count = _choose_nodes(leaf_wise, nodes, limits, words)
+        count = _choose_nodes(leaf_wise, level, nodes, limits, words)
         words[COUNT] = count
         if count == 0:
             break
@@ -163,7 +186,7 @@ def _next_level(leaf_wise, most_work, layout, limits, histograms, criterion, nod
 
 
 @kernel
-def _advance(leaf_wise, most_work, layout, limits, histograms, criterion, nodes, gradients, shares):
+def _advance(leaf_wise, most_work, kinds, level, layout, limits, histograms, criterion, nodes, gradients, shares):
     """End a step, and begin the next one. Returns the number of its chunks, or why the call ends."""
     words, most = shares.words, shares.counts.shape[0]
     step, count, parts = words[STEP], words[COUNT], words[STRETCHES]
@@ -178,6 +201,8 @@ def _advance(leaf_wise, most_work, layout, limits, histograms, criterion, nodes,
     elif step == BUILD:
         words[STEP] = SEARCH
         chunks = shares.bounds.shape[0] - 1
+        if level is not None:
+            words[COUNT] = shared_split.level_of(shares.left[: words[teams.PAIRS]], nodes.node, histograms.slots, level)
     elif step == SORT:
         words[STEP] = COPY
         chunks = parts
@@ -188,17 +213,22 @@ def _advance(leaf_wise, most_work, layout, limits, histograms, criterion, nodes,
         if step == PACK:
             _plant(limits, criterion, nodes, gradients, shares)
         elif step == SEARCH:
-            found = Splits(shares.gains, shares.splits, shares.left_sets)
-            split.pick(shares.left[: words[teams.PAIRS]], nodes, layout, found, histograms.slots)
+            if level is None:
+                found = Splits(shares.gains, shares.splits, shares.left_sets)
+                split.pick(shares.left[: words[teams.PAIRS]], nodes, layout, found, histograms.slots)
+            else:
+                _share_split(level, kinds, layout, histograms, criterion, nodes, shares)
             words[teams.PAIRS] = 0
         elif step == COPY:
             _add_children(limits, criterion, nodes, histograms, shares, shares.counts[:parts])
-        chunks = _next_level(leaf_wise, most_work, layout, limits, histograms, criterion, nodes, shares)
+        chunks = _next_level(leaf_wise, most_work, level, layout, limits, histograms, criterion, nodes, shares)
     return chunks
 
 
 @kernel
-def _next_chunk(role, leaf_wise, most_work, layout, limits, histograms, criterion, nodes, gradients, shares):
+def _next_chunk(
+    role, leaf_wise, most_work, kinds, level, layout, limits, histograms, criterion, nodes, gradients, shares
+):  # fmt: skip
     """The next chunk for this thread; the leader sees to it that there are some. Negative at the end of the call."""
     words = shares.words
     if role == HELP:
@@ -206,7 +236,9 @@ def _next_chunk(role, leaf_wise, most_work, layout, limits, histograms, criterio
     chunk = teams.take(words)
     while chunk < 0:
         teams.wait_for_others(words, words[teams.OFFERED])
-        chunks = _advance(leaf_wise, most_work, layout, limits, histograms, criterion, nodes, gradients, shares)
+        chunks = _advance(
+            leaf_wise, most_work, kinds, level, layout, limits, histograms, criterion, nodes, gradients, shares
+        )
         if chunks < 0:
             teams.end(words)
             return chunks
@@ -218,15 +250,17 @@ def _next_chunk(role, leaf_wise, most_work, layout, limits, histograms, criterio
 
 @kernel
 def grow(
-    role, leaf_wise, most_work, kinds, layout, limits, columns, rows, histograms, criterion, nodes, gradients,
-    leaf_of_row, shares,
+    role, leaf_wise, most_work, kinds, level, by_node, layout, limits, columns, rows, histograms, criterion, nodes,
+    gradients, leaf_of_row, shares,
 ):  # fmt: skip
     """LEAD: grow the tree, until it is finished or there is no room for it. HELP: chunks of the leader's call.
 
     leaf_wise: leaves are split by their gain, else level by level; most_work: (row, feature) pairs after which the call
-    ends, so that an interrupt is seen. kinds: those of the layout, or None if none is categorical. leaf_of_row: see
-    ``settle_rows``. The rest are the fields of the records of their names, as plain tuples. ``criterion.units``, the
-    fifth number of its rule, the root and the list of rows are written, too.
+    ends, so that an interrupt is seen. kinds: those of the layout, or None if none is categorical. level: (v,) int64
+    for the nodes of a level of an oblivious tree, None for other trees. by_node: as for ``split.search``, of the pairs
+    that are new when the call begins, or (0, 0). leaf_of_row: see ``settle_rows``. The rest are the fields of the
+    records of their names, as plain tuples. ``criterion.units``, the fifth number of its rule, the root and the list of
+    rows are written, too.
 
     Returns why the call has ended. The words say how many nodes there are, and for how many more there is no room.
     """
@@ -235,7 +269,9 @@ def grow(
     nodes, gradients, shares = NodeArrays(*nodes), TreeGradients(*gradients), Shares(*shares)
     words, node, chosen = shares.words, nodes.node, nodes.chosen
     while True:
-        chunk = _next_chunk(role, leaf_wise, most_work, layout, limits, histograms, criterion, nodes, gradients, shares)
+        chunk = _next_chunk(
+            role, leaf_wise, most_work, kinds, level, layout, limits, histograms, criterion, nodes, gradients, shares
+        )
         if chunk < 0:
             return chunk
         step, pairs, count, parts = words[STEP], words[teams.PAIRS], words[COUNT], words[STRETCHES]
@@ -243,11 +279,18 @@ def grow(
         part = chunk - group * parts
         first, last = shares.stretches[part], shares.stretches[part + 1]
         if step == SEARCH:
-            split.search(
-                layout, kinds, shares.left[:pairs], shares.shared, node, histograms, criterion, shares.bounds[chunk],
-                shares.bounds[chunk + 1], True, np.empty((0, 0), np.bool_), np.empty((0, 0), np.int64),
-                Splits(shares.gains, shares.splits, shares.left_sets),
-            )  # fmt: skip
+            if level is None:
+                split.search(
+                    layout, kinds, shares.left[:pairs], shares.shared, node, histograms, criterion,
+                    shares.bounds[chunk], shares.bounds[chunk + 1], True, by_node, np.empty((0, 0), np.int64),
+                    Splits(shares.gains, shares.splits, shares.left_sets),
+                )  # fmt: skip
+            else:
+                shared_split.search(
+                    layout, kinds, shares.left[:pairs], shares.shared, level[:count], node, histograms, criterion,
+                    shares.bounds[chunk], shares.bounds[chunk + 1], np.empty(0, np.bool_), np.empty(0, np.int64),
+                    shares.gains[0], shares.splits[0], shares.left_sets[0], np.empty(0, np.float64),
+                )  # fmt: skip
         elif step == BUILD:
             line = histogram.build_some(
                 rows, layout, node, shares.left[:pairs], histograms, part, first, last, shares.groups[group],

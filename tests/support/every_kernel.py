@@ -328,7 +328,7 @@ def _together() -> Iterator[tuple[str, Callable[[], object]]]:
         with patch.object(large_trees, "LEAST_ROWS", 1), patch.object(Background, "is_ready", lambda *_: True):
             return _fit(**given)
 
-    for growth, sampling, categories in product(("depthwise", "leafwise"), (None, 0.5), (None, [1])):
+    for growth, sampling, categories in product(("depthwise", "leafwise", "oblivious"), (None, 0.5), (None, [1])):
         given = {"growth": growth, "sampling": sampling, "categorical_features": categories, "n_jobs": 3}
         yield f"together {given}", lambda given=given: together(given)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from gpuboost.backends.cpu.histograms import PACKED_ROWS
 from gpuboost.backends.host.threads import ThreadPool
 from gpuboost.kernels.growth import large_trees as kernel
 from gpuboost.training import job
+from gpuboost.types import Limits
 
 Rows = tuple[NDArray[np.float32], NDArray[np.float64]]
 KINDS: dict[str, dict[str, Any]] = {
@@ -34,7 +36,14 @@ KINDS: dict[str, dict[str, Any]] = {
     "sampled": {"sampling": gb.MVS(0.97), "learners": 0.6},
     "stumps of a draw": {"max_depth": 1, "sampling": gb.UniformSampling(0.97)},
     "no splits": {"min_split_gain": 1e12},
+    "interactions": {"interaction_cst": [[0, 1, 2], [2, 3], [4, 5, 6]], "max_leaves": 300, "max_depth": 9},
+    "interactions, leaf-wise": {"interaction_cst": [[0, 1, 2], [3, 4, 5]], "growth": "leafwise", "max_leaves": 40},
+    "features by node": {"learners": gb.RandomByNode(3), "max_leaves": 300, "max_depth": 9},
+    "features by level": {"learners": gb.RandomByLevel(3)},
+    "oblivious": {"growth": "oblivious", "max_leaves": 300, "max_depth": 9},
+    "oblivious, categories": {"growth": "oblivious", "categorical_features": [2], "sampling": gb.MVS(0.97)},
 }
+OF_OTHER_KERNELS = ("categories", "oblivious", "oblivious, categories")
 
 
 def rows(n: int, seed: int = 5) -> Rows:
@@ -45,6 +54,7 @@ def rows(n: int, seed: int = 5) -> Rows:
     return x, x[:, 0] * x[:, 1] + x[:, 2] % 3 + random.normal(size=n)
 
 
+PLAIN, OBLIVIOUS = Limits(8), Limits(8, growth="oblivious")
 MANY, FEW = rows(PACKED_ROWS + 5_000), rows(700)
 
 
@@ -79,8 +89,8 @@ def counted(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> list[Any]
     return calls
 
 
-EACH = [pytest.param(kind, marks=pytest.mark.slow) if kind == "categories" else kind for kind in KINDS]
-"""Categories have a kernel of their own, which takes some 16 seconds to compile."""
+EACH = [pytest.param(kind, marks=pytest.mark.slow) if kind in OF_OTHER_KERNELS else kind for kind in KINDS]
+"""Each of the others takes some 16 seconds to compile."""
 
 
 @pytest.mark.parametrize("kind", EACH)
@@ -90,7 +100,7 @@ def test_bytes_are_those_of_one_thread(kind: str, tmp_path: Path, monkeypatch: p
     assert kernel.LEAD in roles
     assert together == model_bytes(tmp_path, MANY, 1, **KINDS[kind])
     monkeypatch.undo()
-    assert len(kernel.grow.signatures) <= 2  # with categories and without: all are compiled in the background
+    assert len(kernel.grow.signatures) <= 4  # oblivious, with categories, both or neither: those of the background
 
 
 @pytest.mark.usefixtures("eager")
@@ -99,14 +109,16 @@ def test_so_they_are_if_every_level_is_a_call(kind: str, tmp_path: Path, monkeyp
     monkeypatch.setattr(large_trees, "MOST_WORK", 1)
     monkeypatch.setattr(large_trees, "FEATURES_PER_GROUP", 2)
     assert model_bytes(tmp_path, FEW, 3, **KINDS[kind]) == model_bytes(tmp_path, FEW, 1, **KINDS[kind])
-    assert len(kernel.grow.signatures) <= 2
+    assert len(kernel.grow.signatures) <= 4
 
 
-def test_a_round_takes_three_hand_overs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("growth", ["depthwise", pytest.param("oblivious", marks=pytest.mark.slow)])
+def test_a_round_takes_three_hand_overs(growth: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     runs = counted(monkeypatch, ThreadPool, "run")
-    model_bytes(tmp_path, MANY, 3)
+    model_bytes(tmp_path, MANY, 3, growth=growth)
     of_two = len(runs)
-    gb.GradientBoostingRegressor(n_estimators=5, n_jobs=3, device="cpu", random_state=1).fit(*MANY)
+    model = gb.GradientBoostingRegressor(n_estimators=5, n_jobs=3, device="cpu", random_state=1, growth=growth)
+    model.fit(*MANY)
     assert 5 - 2 <= len(runs) - 2 * of_two <= 3 * (5 - 2)
 
 
@@ -136,6 +148,70 @@ def test_an_interrupt_ends_a_fit(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         gb.GradientBoostingRegressor(n_estimators=500, n_jobs=3, device="cpu", callbacks=[interrupt]).fit(*FEW)
     assert model_bytes(tmp_path, FEW, 3) == model_bytes(tmp_path, FEW, 1)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_an_interrupt_from_outside_ends_a_fit_within_two_rounds() -> None:
+    """Not the time is held, but the rounds between the signal and the end: one that runs, and the next at most."""
+    begun, rounds, sent_after = threading.Event(), [0], [0]
+
+    def count(record: object) -> None:
+        rounds[0] += 1
+        if rounds[0] == 3:
+            begun.set()
+
+    def interrupt() -> None:
+        begun.wait()
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        sent_after[0] = rounds[0]
+
+    sender = threading.Thread(target=interrupt)
+    sender.start()
+    with pytest.raises(KeyboardInterrupt):
+        gb.GradientBoostingRegressor(n_estimators=100_000, n_jobs=3, device="cpu", callbacks=[count]).fit(*MANY)
+    sender.join()
+    assert 3 <= rounds[0] <= sent_after[0] + 2
+
+
+FORKS = """
+import os, sys, warnings
+warnings.simplefilter("ignore")
+import numpy as np
+import gpuboost as gb
+from gpuboost.backends import devices
+from gpuboost.backends.cpu import large_trees
+from gpuboost.backends.cpu.compilation.background import Background
+from gpuboost.kernels.growth import large_trees as kernel
+from gpuboost.training import job
+
+devices.processors = job.processors = lambda: 3
+Background.is_ready = lambda *_: True
+large_trees.LEAST_ROWS = large_trees.WORK_PER_THREAD = 1
+x = np.random.default_rng(0).normal(size=(700, 7)).astype(np.float32)
+roles, grow = [], kernel.grow
+kernel.grow = lambda *given: roles.append(given[0]) or grow(*given)
+
+def fit():
+    model = gb.GradientBoostingRegressor(n_estimators=3, n_jobs=3, device="cpu", random_state=1)
+    return model.fit(x, x[:, 0] * x[:, 1]).predict(x)
+
+expected, statuses = fit(), []
+assert kernel.LEAD in roles
+for _ in range(2):
+    child = os.fork()
+    if child == 0:
+        roles.clear()
+        os._exit(0 if np.array_equal(fit(), expected) and kernel.LEAD in roles else 1)
+    statuses.append(os.waitpid(child, 0)[1])
+sys.exit(0 if statuses == [0, 0] and np.array_equal(fit(), expected) else 1)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_process_that_is_forked_after_a_fit_fits_large_trees() -> None:
+    """The threads of its parent do not live in it. In a process of its own: later Pythons warn of such forks."""
+    done = subprocess.run([sys.executable, "-c", FORKS], timeout=300, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 class Process:
@@ -190,6 +266,24 @@ def test_warm_up_waits_for_it(started: list[Process]) -> None:
     asked.wait()
     assert asked.is_ready("numeric")
     assert len(started) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("eager")
+def test_the_variants_compiled_in_the_background_are_those_of_trees(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noted: list[str] = []
+    monkeypatch.setattr(background, "note", noted.append)
+    kinds = [large_trees.kernel_kind(some, limits) for some in (False, True) for limits in (PLAIN, OBLIVIOUS)]
+    for kind in kinds:
+        background.compile_kernel(kind)
+    assert noted == [f"team-{kind}" for kind in kinds]
+    assert len(set(noted)) == 4
+    for settings in ({}, {"categorical_features": [2]}):
+        for growth in ("depthwise", "leafwise", "oblivious"):
+            model_bytes(tmp_path, FEW, 3, growth=growth, **settings)
+    assert len(kernel.grow.signatures) == 4
 
 
 @pytest.mark.slow

@@ -19,6 +19,7 @@ from gpuboost.backends.host import threads as thread_pool
 from gpuboost.backends.host.threads import ThreadPool, share
 from gpuboost.backends.reference.backend import Reference
 from gpuboost.growth import DepthWise
+from gpuboost.losses import SquaredError
 from gpuboost.types import Limits
 
 
@@ -238,3 +239,24 @@ def test_a_team_that_a_team_works_with_may_run_where_the_first_caller_may() -> N
     seen: list[frozenset[int]] = []
     ThreadPool(2).run(lambda _: ThreadPool(2).run(lambda _: seen.append(affinity.allowed())))
     assert seen == [affinity.allowed()] * 4
+
+
+def test_scores_and_curvatures_are_first_written_by_the_threads_that_work_on_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A page of memory is near the processor that writes to it first, where each has memory of its own."""
+    n, cpu, writers = 2 * thread_pool.SMALL + 3, Cpu(3), []
+    data = SimpleNamespace(n_rows=n, y=np.zeros(n), weight=np.arange(n) % 5 / 3.0, multiplicity=None)
+
+    def recorded(total: int, part: int, parts: int) -> tuple[int, int]:
+        writers.append((total, part, parts, threading.get_ident()))
+        barrier.wait()  # every part has a thread of its own
+        return share(total, part, parts)
+
+    barrier = threading.Barrier(3, timeout=10.0)
+    monkeypatch.setattr(thread_pool, "share", recorded)
+    scores = cpu.start(data, np.array([0.5, -1.0]))
+    gradients = cpu.gradients(SquaredError(), scores[:1], data, 0.3)  # h, and then g
+    assert [len(writers), len(set(writers))] == [9, 3]
+    assert np.array_equal(scores, np.repeat([[0.5], [-1.0]], n, axis=1))
+    assert np.array_equal(gradients.h, (0.3 * data.weight).astype(np.float32)[None])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -125,8 +125,9 @@ class Cpu:
     # the target, once a round
 
     def start(self, data: TrainingSet, bias: Array) -> Array:
-        begin = np.array(bias, np.float64, order="C")
-        return begin if begin.ndim == 2 else np.repeat(begin[:, None], data.n_rows, axis=1)
+        begin = np.asarray(bias, np.float64)
+        of_rows = begin if begin.ndim == 2 else np.broadcast_to(begin[:, None], (len(begin), data.n_rows))
+        return self._filled(of_rows.shape, np.float64, lambda a, b: of_rows[:, a:b])
 
     def gradients(self, loss: Loss, scores: Array, data: TrainingSet, curvature: float | None) -> Gradients:
         if is_of_arrays(loss):
@@ -346,9 +347,21 @@ class Cpu:
         """(k, n) float32: the constant that replaces h, times the weights. One read-only array for all rounds."""
         last = self._last_constant
         if last is None or last[0] is not data.weight or last[1] != curvature or last[2].shape != shape:
-            h = np.full(shape, curvature) if data.weight is None else np.tile(curvature * data.weight, (shape[0], 1))
-            last = self._last_constant = data.weight, curvature, h.astype(np.float32)
+            w = data.weight
+            h = self._filled(shape, np.float32, lambda a, b: curvature if w is None else curvature * w[a:b])
+            last = self._last_constant = w, curvature, h
         return last[2]
+
+    def _filled(self, shape: tuple[int, ...], dtype: Any, values: Callable[[int, int], Array | float]) -> Array:
+        """(k, n) array: rows [a, b) are values(a, b). Each thread writes the stretch that it works on in each round:
+        where processors have memory of their own, a page belongs to the one that writes to it first."""
+        out = np.empty(shape, dtype)
+
+        def fill(a: int, b: int) -> None:
+            out[:, a:b] = values(a, b)
+
+        self._by_rows(shape[1], fill)
+        return out
 
     def _lists_of(self, loss: ListLoss, data: TrainingSet) -> cpu_lists.QueryConstants:
         """Constants of the queries that do not depend on scores; computed once."""

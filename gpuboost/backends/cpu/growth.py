@@ -91,7 +91,7 @@ class CpuGrowth:
         HELPER.join(usual=is_usual(limits, candidates, by_column, data.n_rows))
         if self._pool.size > 1 and by_column is None and large_trees.suits(data, target, candidates, limits):
             kinds = data.cuts.is_categorical[candidates.features]
-            if BACKGROUND.is_ready("categorical" if kinds.any() else "numeric"):
+            if BACKGROUND.is_ready(large_trees.kernel_kind(bool(kinds.any()), limits)):
                 return self._large(data, target, output, candidates, limits, workspace)
         in_parts = partial(self._shares.in_parts, times=ROUNDING)
         packed, totals, units = cpu_sums.pack(target.gradients, output, self._pool, in_parts, workspace)

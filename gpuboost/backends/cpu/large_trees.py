@@ -12,7 +12,7 @@ from gpuboost.backends.cpu.layout import even
 from gpuboost.backends.cpu.nodes import NodeTable, least_rows
 from gpuboost.backends.cpu.partition import EVERY_ROW, RowsByNode
 from gpuboost.backends.cpu.small_trees import MOST_RESULTS, WORK_PER_THREAD
-from gpuboost.backends.cpu.split_search import Search
+from gpuboost.backends.cpu.split_search import NO_FEATURES, Search
 from gpuboost.backends.cpu.sums import multiplicity_of
 from gpuboost.backends.host.workspace import Workspace
 from gpuboost.backends.numerics.fixed_point import NOT_FINITE
@@ -20,17 +20,20 @@ from gpuboost.errors import InputError
 from gpuboost.kernels.common.fixed_point import BLOCK
 from gpuboost.kernels.common.records import GrowthLimits, Shares, TreeGradients
 from gpuboost.kernels.growth import large_trees as kernel
-from gpuboost.kernels.growth.team import WORDS
+from gpuboost.kernels.growth.team import PAIRS, WORDS
 from gpuboost.types import Candidates, Cuts, DenseBins, Gradients, Limits, Structure, Target, TrainingSet
 
 LEAST_ROWS = PACKED_ROWS + 1  # smaller trees: ``small_trees``
 CHUNKS_PER_THREAD = 2  # of rows: one that is late leaves more to the others
 FEATURES_PER_GROUP = 64  # with fewer, the same cache lines would be read for several groups
+ROOT = np.array([[0, -1, 0]])  # the first pair
+OBLIVIOUS = "oblivious-"  # before "numeric" or "categorical"
 MOST_WORK = 1 << 28  # (row, feature) pairs in a call, a quarter of a second: then an interrupt is looked for
 
 
 def suits(data: TrainingSet, target: Target, candidates: Candidates, limits: Limits) -> bool:
-    """True for many dense rows, if no split depends on other nodes, on random numbers or on the number of rows.
+    """True for many dense rows, if no split depends on the number of rows, or on noise, random cuts, forced ones or
+    bounds; and if nodes that draw features are numbered as the kernel numbers them.
 
     And for arrays that can be written: numba would compile for several seconds for others, though none is written.
     """
@@ -38,14 +41,22 @@ def suits(data: TrainingSet, target: Target, candidates: Candidates, limits: Lim
     n_rows = gradients.g.shape[1]
     if n_rows < LEAST_ROWS or not isinstance(bins, DenseBins) or limits.min_samples_leaf > 1:
         return False
-    if limits.symmetric or limits.bounded or limits.interactions is not None or limits.forced is not None:
+    if limits.bounded or limits.forced is not None or candidates.noise is not None or candidates.cuts is not None:
         return False
-    if candidates.by_node is not None or candidates.noise is not None or candidates.cuts is not None:
+    if candidates.by_node is not None and limits.growth != "depthwise":
+        return False
+    if limits.symmetric and limits.interactions is not None:
         return False
     read = bins.rows, bins.columns, gradients.g, gradients.h, gradients.multiplicity, target.rows
     if not all(array is None or (array.flags.writeable and array.flags.c_contiguous) for array in read):
         return False
     return _lines(limits, n_rows) * len(candidates.features) <= MOST_RESULTS
+
+
+def kernel_kind(categorical: bool, limits: Limits) -> str:
+    """The name of the kernel's variant for such trees; each is compiled by itself."""
+    kind = "categorical" if categorical else "numeric"
+    return f"{OBLIVIOUS}{kind}" if limits.symmetric else kind
 
 
 def _lines(limits: Limits, n_rows: int) -> int:
@@ -99,6 +110,7 @@ class LargeTree:
     def _call(self, leaf_of_row: NDArray[np.int32]) -> int:
         """One call of each thread. Returns why the leader's has ended."""
         limits, rows, layout, words = self._limits, self._rows, self._rows.layout, self._words
+        by_node, most_work = self._before_call()
         of_growth = GrowthLimits(limits.max_leaves, limits.max_depth, least_rows(limits), EVERY_ROW, EVERY_ROW)
         arguments = (
             layout.arrays, of_growth, rows.columns(), self._histograms.rows, self._histograms.arrays,
@@ -106,10 +118,11 @@ class LargeTree:
         )  # fmt: skip
         records: Any = tuple(map(tuple, arguments))
         leaf_wise, shares, ends = limits.growth == "leafwise", tuple(self._shares), [0]
-        words[0] = words[kernel.WORK] = 0
+        level = np.empty(2 * len(self._shares.left), np.int64) if limits.symmetric else None
+        words[0] = 0
 
         def grow(part: int) -> None:
-            given = leaf_wise, MOST_WORK, layout.kinds_if_any, *records, leaf_of_row, shares
+            given = leaf_wise, most_work, layout.kinds_if_any, level, by_node, *records, leaf_of_row, shares
             if part:
                 kernel.grow(kernel.HELP, *given)
                 return
@@ -120,6 +133,22 @@ class LargeTree:
 
         rows.pool.run_parts(self._threads, grow)
         return ends[0]
+
+    def _before_call(self) -> tuple[NDArray[np.bool_], int]:
+        """The features of the new pairs by node, and the work after which the call ends.
+
+        Where not all features compete for each node, a call searches these pairs, if there are any, and ends before it
+        sums the next ones.
+        """
+        words, shares = self._words, self._shares
+        words[kernel.WORK] = 0
+        if not self._search.some_features:
+            return NO_FEATURES, MOST_WORK
+        pairs = ROOT if words[kernel.STEP] == kernel.NOTHING else shares.left[: words[PAIRS]]
+        if not len(pairs):
+            words[kernel.WORK] = 1  # more than 0
+            return NO_FEATURES, 0
+        return self._search.competing(self._tree, pairs, pairs[:, :2].ravel()), 0
 
     def _of(self, gradients: Gradients) -> TreeGradients:
         g, h, m = gradients.g[self._output], gradients.h[self._output], multiplicity_of(gradients)

@@ -96,6 +96,11 @@ class Search:
         drawn = self._candidates.by_node is not None or self.gain_noise is not None
         return self.plain and not drawn and self._paths is None and not self._limits.symmetric
 
+    @property
+    def some_features(self) -> bool:
+        """True if not all features compete for each node."""
+        return self._candidates.by_node is not None or self._paths is not None
+
     def nodes(self, tree: NodeTable, histograms: Histograms, new_pairs: NDArray[np.int64]) -> None:
         """Find the split of each new node, or the one split of a symmetric tree's level."""
         (self.shared if self._limits.symmetric else self.each)(tree, histograms, new_pairs)
@@ -103,7 +108,7 @@ class Search:
     def each(self, tree: NodeTable, histograms: Histograms, new_pairs: NDArray[np.int64]) -> None:
         """Find the split of each new node by itself."""
         layout, t, parts = self._layout, len(self._layout.features), self.searchers(len(new_pairs))
-        by_node = self._competing(tree, new_pairs, new_pairs[:, :2].ravel())
+        by_node = self.competing(tree, new_pairs, new_pairs[:, :2].ravel())
         kinds, general = layout.kinds_if_any, None if self.plain else True
         results = no_splits(layout, len(new_pairs))
         bounds = [0, t] if parts == 1 else even(layout.starts, parts)
@@ -129,7 +134,7 @@ class Search:
         layout, t = self._layout, len(self._layout.features)
         level = np.empty(2 * len(new_pairs), np.int64)
         level = level[: shared_split.level_of(new_pairs, tree.node, histograms.slots, level)]
-        may = self._competing(tree, new_pairs, level[:1]).ravel()  # all nodes of the level have one path
+        may = self.competing(tree, new_pairs, level[:1]).ravel()  # all nodes of the level have one path
         sums = np.array([[tree.node[v, table.DEPTH], 0] for v in level[:1]], np.int64).reshape(-1, 2)
         words = words_of(self._cuts, sums, layout.features).ravel()
         gains, found = np.zeros(t), np.empty((t, 3), np.int64)
@@ -158,6 +163,15 @@ class Search:
             )  # fmt: skip
         else:
             shared_split.close(level, tree.node)
+
+    def competing(self, tree: NodeTable, new_pairs: NDArray[np.int64], lines: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """(lines, t): the features by which each of these nodes may be split; (0, 0) for all."""
+        drawn = self._drawn_for(lines, tree.node)
+        if self._paths is None:
+            return drawn
+        self._paths.lengthen(new_pairs, tree.node)
+        allowed = self._paths.allowed(lines, tree.node)
+        return drawn & allowed if len(drawn) else allowed
 
     def force(self, tree: NodeTable, histograms: Histograms, v: int, cut: ForcedCut) -> bool:
         """Give an open node this split, if it gains; False if it keeps its own."""
@@ -201,7 +215,7 @@ class Search:
         entries = stored.start[layout.features + 1] - stored.start[layout.features]
         bounds = even(np.concatenate([[0], np.cumsum(entries)]), size)
         gains = np.tile(np.maximum(self._limits.min_split_gain, NOISE * parents), (size, 1))
-        found, by_node = np.full((size, len(lines), 4), -1, np.int64), self._competing(tree, new_pairs, lines)
+        found, by_node = np.full((size, len(lines), 4), -1, np.int64), self.competing(tree, new_pairs, lines)
 
         def search(part: int) -> None:
             columns.search(
@@ -211,15 +225,6 @@ class Search:
 
         self._pool.run(search)
         columns.pick(lines, node, tree.gain, layout.features, gains, found)
-
-    def _competing(self, tree: NodeTable, new_pairs: NDArray[np.int64], lines: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """(lines, t): the features by which each of these nodes may be split; (0, 0) for all."""
-        drawn = self._drawn_for(lines, tree.node)
-        if self._paths is None:
-            return drawn
-        self._paths.lengthen(new_pairs, tree.node)
-        allowed = self._paths.allowed(lines, tree.node)
-        return drawn & allowed if len(drawn) else allowed
 
     def _drawn_for(self, lines: NDArray[np.int64], node: NDArray[np.int64]) -> NDArray[np.bool_]:
         """(c, t): the features drawn for each node of ``lines`` (c,), in which -1 stands for none; (0, 0) for all."""

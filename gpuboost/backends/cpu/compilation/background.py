@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from gpuboost._imports.collection import no_collection
 from gpuboost.backends.cpu.compilation.warm_up import start_process
 from gpuboost.backends.cpu.compilation.warm_up_tree import DummyTree
+from gpuboost.backends.cpu.large_trees import OBLIVIOUS
 from gpuboost.backends.prediction.predictor import FEW, ForestPredictor, predict
 from gpuboost.kernels.common.disk_cache import is_noted, note
 from gpuboost.types import Cuts, Ensemble, FittedTree, Nodes
@@ -28,7 +29,7 @@ _RUN = (
 
 
 PREDICTION = "prediction"
-"""The kernels that predict dense rows. The other kinds are of ``large_trees.grow``: "numeric" and "categorical" """
+"""The kernels that predict dense rows. The other kinds are those of ``large_trees.kernel_kind``."""
 
 
 class Background:
@@ -81,7 +82,8 @@ def compile_kernel(kind: str) -> None:
         if kind == PREDICTION:
             _predict()
         else:
-            DummyTree(large=True, categorical=kind == "categorical").together()
+            categorical, oblivious = kind.endswith("categorical"), kind.startswith(OBLIVIOUS)
+            DummyTree(large=True, categorical=categorical, oblivious=oblivious).together()
     note(_note(kind))
 
 
