@@ -120,7 +120,7 @@ base_learner : None, family of ``gb.learners``, list of families, or regressor
 multi_output : "one_tree_per_output" or "one_tree"
     With several scores a row (y of several columns, classes, quantiles): a tree for each in every round, or one tree
     for all, whose splits maximise the sum of their gains and whose leaves have a value for each (XGBoost:
-    ``multi_strategy="multi_output_tree"``). On the CPU, for ``growth`` "depthwise" and "leafwise".
+    ``multi_strategy="multi_output_tree"``). For ``growth`` "depthwise" and "leafwise".
 sketch : None or policy
     Gradients that the splits of ``multi_output="one_tree"`` are searched by: those of all outputs (None), or few
     in their place, ``gb.TopOutputs(5)``, ``gb.RandomOutputs(5)`` or ``gb.RandomProjection(5)``, which is faster with

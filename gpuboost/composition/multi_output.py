@@ -1,4 +1,4 @@
-"""Requirements of one tree for all outputs on the other pieces of a recipe: growth that is searched, on one CPU."""
+"""Requirements of one tree for all outputs on the other pieces of a recipe: growth that is searched, on one machine."""
 
 from __future__ import annotations
 

@@ -342,7 +342,6 @@ def test_one_tree_with_sampling_noise_early_stopping_and_workers() -> None:
         ({"execution": gb.DataParallel(2)}, "multi_output: shards search"),
         ({"learners": gb.RandomLearners(9), "max_depth": 1}, "multi_output: RandomLearners"),
         ({"langevin": gb.Langevin(random_from=3), "step": "gradient"}, "multi_output: shapes drawn at random"),
-        ({"device": "cuda"}, "device: one tree for all outputs is grown on the CPU"),
         ({"multi_output": "together"}, "multi_output: must be one of 'one_tree_per_output', 'one_tree'"),
         ({"multi_output": "one_tree_per_output", "sketch": gb.TopOutputs(2)}, "sketch: TopOutputs.* of one tree"),
         ({"sketch": 5}, "sketch: must be None, or a policy such as gb.RandomProjection"),

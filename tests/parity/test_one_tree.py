@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.builders import TEAMS, Case, model_bytes, random_case
 from support.examples import crossed, examples
-from support.training import assert_parity
+from support.training import MACHINES, assert_parity
 
 from gpuboost import losses
 from gpuboost.backends.numerics.exact_sums import integers
@@ -29,7 +29,7 @@ from gpuboost.sampling import EveryRow, ImportanceSampling, Sampling, UniformSam
 from gpuboost.steps import GradientStep, automatic
 from gpuboost.types import Candidates, Gradients, Limits, Target
 
-K = 4
+K, REFERENCE = 4, Reference()
 SKETCHES: list[Sketch] = [EveryOutput(), TopOutputs(2), RandomOutputs(2), RandomProjection(2)]
 limits = st.builds(
     Limits,
@@ -54,19 +54,19 @@ def with_columns(case: Case, k: int = K) -> Case:
     st.integers(0, 2**32 - 1), st.sampled_from([1, 2, 30, 200]), st.sampled_from([1, 5]), st.sampled_from([3, 40]),
     st.sampled_from([0.0, 0.4]), st.sampled_from(["none", "real", "whole"]),
     st.one_of(st.builds(DepthWise, limits), st.builds(LeafWise, limits)),
-    st.sampled_from([EveryRow(), UniformSampling(0.5)]), st.sampled_from(SKETCHES),
+    st.sampled_from([EveryRow(), UniformSampling(0.5)]), st.sampled_from(SKETCHES), st.sampled_from(MACHINES),
 )  # fmt: skip
 def test_every_tree_is_that_of_the_definition(
     seed: int, n: int, d: int, most_cuts: int, categorical: float, weights: str, growth: Growth, sampling: Sampling,
-    sketch: Sketch,
+    sketch: Sketch, machine: str,
 ) -> None:  # fmt: skip
     case = with_columns(random_case(seed, n, d, most_cuts=most_cuts, categorical=categorical, weights=weights))
     loss = PerOutput(losses.SquaredError(), K)
-    assert_parity(Recipe(loss, 2, 0.5, growth, sampling, multi_output=OneTree(sketch)), case.data, "cpu", seed=seed)
+    assert_parity(Recipe(loss, 2, 0.5, growth, sampling, multi_output=OneTree(sketch)), case.data, machine, seed=seed)
 
 
 @pytest.mark.parametrize(
-    ("loss", "target", "learners", "growth", "sampling"),
+    ("loss", "target", "learners", "growth", "sampling", "machine"),
     crossed(
         [
             (PerOutput(losses.Logistic(), K), "binary"),
@@ -79,11 +79,12 @@ def test_every_tree_is_that_of_the_definition(
         [AllLearners(), RandomByNode(2), RandomByLevel(2), RandomGroups(0.5)],
         [DepthWise(Limits(12, 4, 2)), LeafWise(Limits(9, 7))],
         [EveryRow(), ImportanceSampling(0.4)],
+        MACHINES,
     ),
     ids=lambda value: getattr(value, "name", value if isinstance(value, str) else type(value).__name__),
 )
 def test_losses_learners_and_drawn_rows(
-    loss: Loss, target: str, learners: Selection, growth: Growth, sampling: Sampling
+    loss: Loss, target: str, learners: Selection, growth: Growth, sampling: Sampling, machine: str
 ) -> None:
     case = random_case(5, 250, 5, target=target, weights="real")
     case = with_columns(case) if isinstance(loss, PerOutput) and target != "positive" else case
@@ -92,7 +93,7 @@ def test_losses_learners_and_drawn_rows(
     if isinstance(loss, PerOutput) and target == "binary":
         case = replace(case, data=replace(case.data, y=np.sign(case.data.y)))
     recipe = Recipe(loss, 3, 0.5, growth, sampling, learners, automatic(loss), multi_output=OneTree())
-    found = assert_parity(recipe, case.data, "cpu")
+    found = assert_parity(recipe, case.data, machine)
     k = loss.n_outputs
     for first in range(0, len(found.trees), k):
         shapes = [tree.nodes.feature.tobytes() for tree in found.trees[first : first + k]]
@@ -100,12 +101,13 @@ def test_losses_learners_and_drawn_rows(
         assert [tree.output for tree in found.trees[first : first + k]] == list(range(k))
 
 
-def test_noise_and_workers_leaves() -> None:
+@pytest.mark.parametrize("machine", MACHINES)
+def test_noise_and_workers_leaves(machine: str) -> None:
     case = with_columns(random_case(1, 200, 4, weights="whole"))
     loss, growth = PerOutput(losses.SquaredError(), K), DepthWise(Limits(8, 3))
     langevin = Langevin(1.0, shrinkage=0.01)
     recipe = Recipe(loss, 4, 0.1, growth, step=GradientStep(), langevin=langevin, multi_output=OneTree(TopOutputs(2)))
-    assert_parity(recipe, case.data, "cpu")
+    assert_parity(recipe, case.data, machine)
 
 
 @pytest.mark.parametrize("growth", [DepthWise(Limits(20, 5)), LeafWise(Limits(12, 8, 3)), DepthWise(Limits(2, 1))])
@@ -132,7 +134,7 @@ def test_a_split_is_the_best_one_of_exact_numbers(seed: int) -> None:
     gradients = Gradients(g, h)
     growth = Limits(2, 1, min_child_weight=0.0, reg_lambda=1.0)
     target, candidates = Target(0, None, gradients), Candidates(np.arange(3, dtype=np.int32))
-    found = Reference().grow_together(case.data, target, gradients, candidates, growth)[0].nodes
+    found = REFERENCE.grow_together(case.data, target, gradients, candidates, growth)[0].nodes
 
     exact = [integers(gradients, output) for output in range(2)]
 
@@ -159,7 +161,7 @@ def test_sketches_keep_the_sum_of_squares_in_expectation(sketch: Sketch) -> None
     g = (random.normal(size=(12, 40)) * np.linspace(0.1, 2.0, 12)[:, None]).astype(np.float32)
     gradients, rows = Gradients(g, np.ones_like(g)), random.random(40) < 0.5
     expected = float((g[:, rows].sum(axis=1, dtype=np.float64) ** 2).sum())
-    draws = [sketch.of(gradients, Key.root(0) / "sketch" / number) for number in range(4_000)]
+    draws = [sketch.of(REFERENCE, gradients, Key.root(0) / "sketch" / number) for number in range(4_000)]
     squares = [float((draw.g[:, rows].sum(axis=1, dtype=np.float64) ** 2).sum()) for draw in draws]
     error = np.std(squares) / np.sqrt(len(squares))
     assert abs(np.mean(squares) - expected) < 4.0 * error
@@ -170,13 +172,13 @@ def test_sketches_of_many_are_all_outputs_and_the_top_ones_are_the_largest() -> 
     g = np.array([[1.0, 1.0], [3.0, 0.0], [0.0, 0.5], [2.0, 2.0]], np.float32)
     gradients, key = Gradients(g, 1.0 + g), Key.root(1) / "sketch" / 0
     for sketch in (TopOutputs(4), RandomOutputs(4), RandomProjection(9)):
-        assert sketch.of(gradients, key) is gradients
-    found = TopOutputs(2).of(gradients, key)
+        assert sketch.of(REFERENCE, gradients, key) is gradients
+    found = TopOutputs(2).of(REFERENCE, gradients, key)
     assert found.g.tolist() == g[[1, 3]].tolist()
     assert found.h.tolist() == (1.0 + g)[[1, 3]].tolist()
     nothing = Gradients(np.zeros((3, 2), np.float32), np.ones((3, 2), np.float32))
-    assert RandomOutputs(1).of(nothing, key) is nothing
-    halves = RandomProjection(1).of(gradients, key)
+    assert RandomOutputs(1).of(REFERENCE, nothing, key) is nothing
+    halves = RandomProjection(1).of(REFERENCE, gradients, key)
     assert halves.h.tolist() == [[2.5, 1.875]]
 
 
