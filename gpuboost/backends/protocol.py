@@ -53,7 +53,7 @@ class Capabilities:
     worker_streams: bool = False  # ``slots``: an execution context for each of several workers beside the server
 
 
-CPU_SHARDS = Capabilities(line_search=False, base_learners=False, one_tree=False)
+CPU_SHARDS = Capabilities(line_search=False, base_learners=False)
 GPU_SHARDS = Capabilities(
     sampling=False, langevin=False, line_search=False, base_learners=False, list_losses=False, one_tree=False
 )

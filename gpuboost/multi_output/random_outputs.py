@@ -33,7 +33,7 @@ class RandomOutputs:
     def of(self, machine: OneTreeGrower, gradients: Gradients, key: Key) -> Gradients:
         from gpuboost.backends.numerics.feature_subsets import fractions
 
-        if self.k >= len(gradients.g):
+        if self.k >= gradients.g.shape[0]:
             return gradients
         norms = machine.squared_norms(gradients)
         reached = np.cumsum(norms)

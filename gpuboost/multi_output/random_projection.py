@@ -34,7 +34,7 @@ class RandomProjection:
     def of(self, machine: OneTreeGrower, gradients: Gradients, key: Key) -> Gradients:
         from gpuboost.backends.numerics.random_numbers import gaussian_of, uniform_bits
 
-        outputs = len(gradients.g)
+        outputs = gradients.g.shape[0]
         if self.k >= outputs:
             return gradients
         normal = gaussian_of(uniform_bits(outputs * self.k, key)).reshape(outputs, self.k)

@@ -29,7 +29,7 @@ class TopOutputs:
         object.__setattr__(self, "k", checked_count("sketch", "k", self.k))
 
     def of(self, machine: OneTreeGrower, gradients: Gradients, key: Key) -> Gradients:
-        if self.k >= len(gradients.g):
+        if self.k >= gradients.g.shape[0]:
             return gradients
         order = np.argsort(-machine.squared_norms(gradients), kind="stable")[: self.k]
         chosen = np.sort(order)

@@ -323,6 +323,7 @@ def test_one_tree_with_sampling_noise_early_stopping_and_workers() -> None:
         {"execution": gb.SimulatedWorkers(3, build_time=1.0, server_time=0.1)},
         {"execution": gb.Asynchronous(2)},
         {"learners": gb.RandomByNode(2)},
+        {"execution": gb.DataParallel(2), "sketch": gb.TopOutputs(2)},
     ]
     for asked in more:
         assert regressor(**ONE_TREE | {"n_estimators": 30} | asked).fit(X, Y).score(X, Y) > 0.5, asked
@@ -339,7 +340,6 @@ def test_one_tree_with_sampling_noise_early_stopping_and_workers() -> None:
         ({"forced_splits": {"feature": 0, "threshold": 0.0}}, "multi_output: the search .* look at forced_splits"),
         ({"extra_trees": True}, "multi_output: the search for one tree .* look at extra_trees"),
         ({"base_learner": gb.learners.Spline(), "max_depth": 6}, "multi_output: base learners other than trees"),
-        ({"execution": gb.DataParallel(2)}, "multi_output: shards search"),
         ({"learners": gb.RandomLearners(9), "max_depth": 1}, "multi_output: RandomLearners"),
         ({"langevin": gb.Langevin(random_from=3), "step": "gradient"}, "multi_output: shapes drawn at random"),
         ({"multi_output": "together"}, "multi_output: must be one of 'one_tree_per_output', 'one_tree'"),

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.builders import TEAMS, Case, model_bytes, random_case
+from support.cpu_shards import place
 from support.examples import crossed, examples
 from support.training import MACHINES, assert_parity
 
@@ -188,3 +189,21 @@ def test_a_sketch_draws_anew_in_each_round_and_by_the_seed() -> None:
     recipe = Recipe(loss, 3, 0.5, growth, multi_output=OneTree(RandomProjection(1)))
     models = [model_bytes(boost(recipe, case.data, TEAMS[1], seed=seed)) for seed in (1, 1, 2)]
     assert models[0] == models[1] != models[2]
+
+
+@pytest.mark.parametrize(
+    ("sketch", "growth", "sampling"),
+    crossed(
+        SKETCHES,
+        [DepthWise(Limits(12, 4, 2)), LeafWise(Limits(9, 7))],
+        [EveryRow(), UniformSampling(0.5), ImportanceSampling(rate=0.5, variance_control="previous_leaf")],
+    ),
+    ids=repr,
+)
+def test_shards_have_the_model_of_one_machine(sketch: Sketch, growth: Growth, sampling: Sampling) -> None:
+    case = with_columns(random_case(4, 5_000, 3, categorical=0.4, weights="whole"))
+    recipe = Recipe(PerOutput(losses.SquaredError(), K), 2, 0.5, growth, sampling, multi_output=OneTree(sketch))
+    expected = model_bytes(boost(recipe, case.data, TEAMS[3], seed=3))
+    for ends in ([5_000], [1_700, 5_000], [100, 4_300, 5_000]):
+        backend, data = place(case, ends, threads=2)
+        assert model_bytes(boost(recipe, data, backend, seed=3)) == expected

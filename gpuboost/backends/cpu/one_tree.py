@@ -33,7 +33,7 @@ class OneTreeGrowth:
 
     def __init__(self, pool: ThreadPool, workspaces: Workspaces) -> None:
         self._pool, self._workspaces, self._shares = pool, workspaces, RowShares(pool)
-        self._columns = Memo(_columns)
+        self._columns = Memo(columns_of)
 
     def grow(
         self, data: TrainingSet, target: Target, searched: Gradients, candidates: Candidates, limits: Limits
@@ -84,8 +84,7 @@ class _Search:
         self._columns, self._kinds, self._packed, self._units, self._pool = (
             columns, (n_bins, categorical), packed, units, pool,
         )  # fmt: skip
-        least = limits.min_child_weight, limits.min_samples_leaf, limits.min_split_gain, NOISE
-        self._limits = (float(limits.reg_lambda), *least)
+        self._limits = limits_of(limits)
 
     def sums(self, rows: Array) -> Array:
         out = np.zeros(self._units.shape, np.int64)
@@ -111,5 +110,12 @@ class _Search:
         return [best_of(of_node, np.arange(d)) for of_node in found]
 
 
-def _columns(bins: Bins) -> Array:
+def limits_of(limits: Limits) -> tuple[float, ...]:
+    """The kernels' ``VectorLimits``."""
+    least = limits.min_child_weight, limits.min_samples_leaf, limits.min_split_gain, NOISE
+    return float(limits.reg_lambda), *least
+
+
+def columns_of(bins: Bins) -> Array:
+    """(d, n) uint8 bins, laid out in full."""
     return bins.columns if isinstance(bins, DenseBins) else np.ascontiguousarray(dense_rows(bins).T)
