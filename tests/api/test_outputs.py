@@ -233,7 +233,9 @@ def test_exports_hold_several_targets(
 ) -> None:
     runtime, xgboost = pytest.importorskip("onnxruntime"), pytest.importorskip("xgboost")
     x = X.astype(np.float32)
-    for fitted, expected in ((model, model.predict(x)), (labelling, labelling.predict_proba(x))):
+    shared = regressor(**ONE_TREE).fit(X, Y)
+    every = (model, model.predict(x)), (shared, shared.predict(x)), (labelling, labelling.predict_proba(x))
+    for fitted, expected in every:
         session = runtime.InferenceSession(gb.export.to_onnx(fitted).SerializeToString())
         *label, found = session.run(None, {"X": x})
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)

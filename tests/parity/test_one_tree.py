@@ -16,6 +16,7 @@ from support.training import MACHINES, assert_parity
 
 from gpuboost import losses
 from gpuboost.backends.numerics.exact_sums import integers
+from gpuboost.backends.protocol import Backend
 from gpuboost.backends.reference.backend import Reference
 from gpuboost.boosting import boost
 from gpuboost.growth import DepthWise, Growth, LeafWise
@@ -26,9 +27,9 @@ from gpuboost.losses import Loss
 from gpuboost.losses.per_output import PerOutput
 from gpuboost.multi_output import EveryOutput, OneTree, RandomOutputs, RandomProjection, Sketch, TopOutputs
 from gpuboost.recipe import Recipe
-from gpuboost.sampling import EveryRow, ImportanceSampling, Sampling, UniformSampling
+from gpuboost.sampling import MVS, EveryRow, ImportanceSampling, Sampling, UniformSampling, smart_first_order
 from gpuboost.steps import GradientStep, automatic
-from gpuboost.types import Candidates, Gradients, Limits, Target
+from gpuboost.types import Candidates, Drawn, Gradients, Limits, Progress, Target
 
 K, REFERENCE = 4, Reference()
 SKETCHES: list[Sketch] = [EveryOutput(), TopOutputs(2), RandomOutputs(2), RandomProjection(2)]
@@ -207,3 +208,49 @@ def test_shards_have_the_model_of_one_machine(sketch: Sketch, growth: Growth, sa
     for ends in ([5_000], [1_700, 5_000], [100, 4_300, 5_000]):
         backend, data = place(case, ends, threads=2)
         assert model_bytes(boost(recipe, data, backend, seed=3)) == expected
+
+
+@pytest.mark.parametrize("machine", [REFERENCE, TEAMS[3]], ids=["reference", "cpu"])
+def test_rows_are_drawn_by_the_norm_of_their_gradients(machine: Backend) -> None:
+    """SMART's p in proportion to |g|, and MVS's to sqrt(|g|^2 + kappa |h|^2), are of a row's vectors."""
+    case = with_columns(random_case(9, 400, 4))
+    loss, growth = PerOutput(losses.SquaredError(), K), DepthWise(Limits(8, 3))
+    seen = []
+    for sampling in (smart_first_order(0.3, paper=True), MVS(0.3)):
+        recipe = Recipe(loss, 3, 0.5, growth, sampling, multi_output=OneTree(RandomProjection(2)))
+        drawn: list[Drawn] = []
+
+        def watch(progress: Progress, drawn: list[Drawn] = drawn) -> bool:
+            assert progress.drawn is not None
+            drawn.append(progress.drawn)
+            return False
+
+        boost(recipe, case.data, machine, watch=watch)
+        for one in drawn:
+            rows, by = one.sample.rows, one.sample.inverse_probability.astype(np.float64)
+            g, h = (x[:, rows].astype(np.float64) for x in (one.gradients.g, one.gradients.h))
+            norm = np.sqrt((g**2).sum(axis=0) + sampling.kappa * (h**2).sum(axis=0))
+            below = by > 1.01  # where p is not clipped, neither to 1 nor to the floor
+            below &= by < 0.99 * by.max()
+            seen.append(below.sum())
+            assert np.ptp(norm[below] * by[below]) < 1e-4 * norm.max()
+    assert min(seen) > 20
+
+
+def test_each_output_has_noise_of_its_own() -> None:
+    """Equal targets share every shape, and their leaf values differ by independent noise of Langevin boosting."""
+    y = np.random.default_rng(0).normal(size=(400, 1)) * np.ones(2)
+    data = replace(random_case(3, 400, 3, categorical=0.0).data, y=y)
+    langevin = Langevin(1.0, shrinkage=0.1, allow_unproven=True)
+    recipe = Recipe(
+        PerOutput(losses.SquaredError(), 2), 60, 0.1, DepthWise(Limits(4, 2)), step=GradientStep(), langevin=langevin,
+        multi_output=OneTree(),
+    )  # fmt: skip
+    trees = boost(recipe, data, TEAMS[3]).trees
+    first, second = (np.concatenate([t.value[t.nodes.is_leaf] for t in trees[output::2]]) for output in (0, 1))
+    assert all(a.nodes is b.nodes for a, b in zip(trees[::2], trees[1::2], strict=True))
+    assert (first != second).all()
+    quiet = boost(replace(recipe, langevin=Langevin(1e12, shrinkage=0.1, allow_unproven=True)), data, TEAMS[3]).trees
+    exact = np.concatenate([t.value[t.nodes.is_leaf] for t in quiet[::2]])
+    assert np.std(first) > 3.0 * np.std(exact)
+    assert abs(np.corrcoef(first, second)[0, 1]) < 0.3
