@@ -108,7 +108,8 @@ class Leaves:
         records["gain"], records["count"] = nodes.gain, nodes.count
         records["sum_h"] = np.rint(nodes.cover / state["unit_h"])
         on_device = [self._runtime.upload(as_bytes(array)) for array in (records, state)]
-        return Grown(on_device[0], on_device[1], gradients, None, output, own_sums=False, blind=structure.blind)
+        shape = None if structure.blind else nodes
+        return Grown(on_device[0], on_device[1], gradients, None, output, False, structure.blind, shape)
 
     def values(
         self,
