@@ -393,3 +393,9 @@ def test_weights_of_a_sum_are_a_vector() -> None:
     model = regressor(n_estimators=1).fit(X, Y)
     with pytest.raises(InputError, match="weights: one finite number for each of 2 models"):
         gb.sum_models([model, model], weights=np.array(3.0))
+
+
+def test_the_ridge_of_one_tree_is_one() -> None:
+    fitted = regressor(**ONE_TREE).fit(X, Y)
+    assert gb.to_dict(fitted)["trees"] == gb.to_dict(regressor(**ONE_TREE, reg_lambda=1.0).fit(X, Y))["trees"]
+    assert gb.to_dict(fitted)["trees"] != gb.to_dict(regressor(**ONE_TREE, reg_lambda=3.0).fit(X, Y))["trees"]
