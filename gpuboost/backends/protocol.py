@@ -54,9 +54,7 @@ class Capabilities:
 
 
 CPU_SHARDS = Capabilities(line_search=False, base_learners=False)
-GPU_SHARDS = Capabilities(
-    sampling=False, langevin=False, line_search=False, base_learners=False, list_losses=False, one_tree=False
-)
+GPU_SHARDS = Capabilities(sampling=False, langevin=False, line_search=False, base_learners=False, list_losses=False)
 
 
 class Session(Protocol):

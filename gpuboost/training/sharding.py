@@ -19,7 +19,6 @@ from gpuboost.errors import DeviceError, RecipeError
 from gpuboost.execution import DataParallel
 from gpuboost.langevin import Langevin
 from gpuboost.losses.protocol import is_list_loss
-from gpuboost.multi_output import OneTree
 from gpuboost.recipe import Recipe
 from gpuboost.sampling import EveryRow
 from gpuboost.training.train import Job
@@ -139,7 +138,6 @@ def check_for_gpus(recipe: Recipe) -> None:
         ("sampling", GPU_SHARDS.sampling, not isinstance(recipe.sampling, EveryRow), "sampled rows"),
         ("langevin", GPU_SHARDS.langevin, isinstance(recipe.langevin, Langevin), "Langevin boosting"),
         ("loss", GPU_SHARDS.list_losses, is_list_loss(recipe.loss), f"lists of queries ({recipe.loss.name})"),
-        ("multi_output", GPU_SHARDS.one_tree, isinstance(recipe.multi_output, OneTree), "one tree for all outputs"),
     )
     if recipe.growth.limits.forced is not None:
         raise RecipeError("forced_splits: forced splits are made on the CPU. Use device='cpu', or forced_splits=None.")

@@ -3,7 +3,8 @@
 
 enum { OF_SKETCH = 8 }; // outputs of a projection that a thread makes at once
 
-// norms[output] = sum over the rows of g^2, times the multiplicity, in the order of fixed_order_sum. Grid: (., outputs).
+// norms[output] = sum over the rows of g^2, times the multiplicity, in the order of fixed_order_sum; where the rows are
+// sharded, the sums of the stretches alone. Grid: (., outputs).
 extern "C" __global__ void __launch_bounds__(EXTENT_THREADS, 2)
 squared_norms(const f32 *g, const i32 *times, i32 has_times, i32 room, const State *states, f64 *sums, u32 *arrived,
               f64 *norms)
@@ -30,7 +31,7 @@ squared_norms(const f32 *g, const i32 *times, i32 has_times, i32 room, const Sta
         }
         __syncthreads();
     }
-    if (last_block(arrived + output, gridDim.x)) {
+    if (!SHARDED && last_block(arrived + output, gridDim.x)) { // otherwise shards.cu adds up the sums
         const f64 found = total_in_order(own_sums, stretches);
         if (threadIdx.x == 0)
             norms[output] = found;

@@ -134,6 +134,7 @@ def _asked_by_shards() -> set[Asked]:
         ("real", Recipe(SquaredError(), 1)),
         ("real", Recipe(registry.get("absolute_error"), 1, step=automatic(registry.get("absolute_error")))),
         ("3", Recipe(registry.get("softmax", n_classes=3), 1, growth=Oblivious(Limits(6, 6, 2)))),
+        ("3", Recipe(registry.get("softmax", n_classes=3), 1, multi_output=OneTree(RandomOutputs(2)))),
     ):
         case = random_case(4, 60, 2, target=target)
         runtime, share = emulated_runtime(), RowsOfGpu(Alone(), 0, 60, 60, 1, 1.0)

@@ -107,7 +107,8 @@ class Cuda:
         self._importance = Importance(self._runtime, self._arrays, self._rounds)
         self._leaves = Leaves(self._runtime, self._arrays, self._rounds, self._shapes, all_reduce)
         of_targets = self._runtime, self._arrays, self._rounds, self._targets
-        self._one_tree, self._sketches = OneTreeOnDevice(*of_targets, self._leaves), DeviceSketches(*of_targets)
+        self._one_tree = OneTreeOnDevice(*of_targets, self._leaves, all_reduce)
+        self._sketches = DeviceSketches(*of_targets, all_reduce)
         self._line_search = LineSearch(self._runtime, self._arrays, self._rounds, self._leaves)
         self._predictor = CudaPredictor(self._runtime, self._binner)
         self._explainer = CudaExplainer(self._runtime, self._binner)

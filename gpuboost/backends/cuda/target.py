@@ -291,12 +291,15 @@ class Targets:
     def measure_drawn(self, g: Array, h: Array, of: DeviceGradients, made: dict[str, Array]) -> None:
         """Write ``made["states"]`` of (k, room) gradients of the rows of others. made: see ``drawn_room``."""
         (k, room), sample = g.shape, of.sample
+        scratch = self.scratch(k, room)
         self._measure("measure_noisy")(
             (*self._grid(room, STRETCH), k), (EXTENT_THREADS,),
             g=g, h=h, **self._arrays.times(of.multiplicity), drawn=sample is not None,
-            m=self._arrays.no_times if sample is None else sample.m, room=room, **self.scratch(k, room),
+            m=self._arrays.no_times if sample is None else sample.m, room=room, **scratch,
             weights=made["weights"], most=made["most"], state=made["states"],
         )  # fmt: skip
+        if self._all_reduce is not None:
+            self._all_reduce.settle(scratch, made["states"], room)
 
     def _room(self, k: int, n: int) -> DeviceGradients:
         def make() -> DeviceGradients:

@@ -90,7 +90,7 @@ class TracedBackend:
     ) -> tuple[Structure, ...]:
         (k, room), s = target.gradients.g.shape, searched.g.shape[0]
         self._drawn = 0 if target.rows is None else room
-        arrays = one_tree.sizes(room, k, s, candidates, limits)
+        arrays = one_tree.sizes(room, k, s, candidates, limits, room)
         self._of_one_tree = {name: length * dtype.itemsize for name, (length, dtype) in arrays.items()}
         with self._runtime.purpose("arena"):
             return self._machine.grow_together(data, target, searched, candidates, limits)

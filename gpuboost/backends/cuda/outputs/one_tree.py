@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
+from gpuboost.backends.cuda.all_reduce import AllReduce
 from gpuboost.backends.cuda.array_cache import ArrayCache
 from gpuboost.backends.cuda.bins import DeviceBins
 from gpuboost.backends.cuda.device.kernels import Kernels
@@ -42,9 +43,10 @@ VECTOR_NODE = np.dtype(
 
 
 class Stretch(NamedTuple):
-    """The rows of a node: at ``begin`` of one of the two lists."""
+    """The rows of a node on this device: at ``begin`` of one of the two lists."""
 
     begin: int
+    size: int
     list: int
 
 
@@ -61,10 +63,15 @@ class _Room:
     lines: int
 
 
-def sizes(n: int, k: int, s: int, candidates: Candidates, limits: Limits) -> dict[str, tuple[int, np.dtype[Any]]]:
-    """Length and dtype of the arrays of ``_Room``, for n rows, k outputs and s that are searched."""
+def sizes(
+    n: int, k: int, s: int, candidates: Candidates, limits: Limits, all_rows: int
+) -> dict[str, tuple[int, np.dtype[Any]]]:
+    """Length and dtype of the arrays of ``_Room``, for n rows, k outputs and s that are searched.
+
+    all_rows: of all GPUs that share them, which make batches of one size.
+    """
     u32, i32 = np.dtype(np.uint32), np.dtype(np.int32)
-    most_leaves = max(1, min(limits.max_leaves, 2 ** min(limits.max_depth, 31), n))
+    most_leaves = max(1, min(limits.max_leaves, 2 ** min(limits.max_depth, 31), all_rows))
     features = len(candidates.features) if candidates.by_node is None else candidates.by_node[0]
     lines = max(1, min(most_leaves * features, HISTOGRAM_BYTES // (2 * 8 * CODES * s)))
     return {
@@ -78,10 +85,11 @@ class OneTreeOnDevice:
     """The verb ``grow_together``."""
 
     def __init__(
-        self, runtime: Runtime, arrays: ArrayCache, rounds: RecordedRound, targets: Targets, leaves: Leaves
-    ) -> None:
+        self, runtime: Runtime, arrays: ArrayCache, rounds: RecordedRound, targets: Targets, leaves: Leaves,
+        all_reduce: AllReduce | None = None,
+    ) -> None:  # fmt: skip
         self._runtime, self._arrays, self._rounds, self._targets = runtime, arrays, rounds, targets
-        self._leaves, self._kernel = leaves, Kernels(runtime, *_FILES)
+        self._leaves, self._kernel, self._all_reduce = leaves, Kernels(runtime, *_FILES), all_reduce
 
     @recorded_verb()
     def grow(
@@ -96,7 +104,8 @@ class OneTreeOnDevice:
         if target.sample is not None:
             bins = self._targets.gather(bins, target.sample, again=True)
         room = self._room(bins, target, searched, candidates, limits)
-        rows = _Rows(self._runtime, self._kernel, self._arrays, room, bins, data.cuts, searched, limits)
+        on = self._runtime, self._kernel, self._arrays, self._all_reduce
+        rows = _Rows(*on, room, bins, data.cuts, searched, limits)
         tree = VectorTree(rows, data.cuts.n_bins, data.cuts.is_categorical, rows.units, candidates, limits)
         tree.grow()
         nodes = tree.as_arrays()
@@ -138,7 +147,8 @@ class OneTreeOnDevice:
         self, bins: DeviceBins, target: DeviceGradients, searched: DeviceGradients, candidates: Candidates,
         limits: Limits,
     ) -> _Room:  # fmt: skip
-        of = sizes(bins.n, target.g.shape[0], searched.g.shape[0], candidates, limits)
+        every = bins.n if self._all_reduce is None else self._all_reduce.shard.rows
+        of = sizes(bins.n, target.g.shape[0], searched.g.shape[0], candidates, limits, every)
 
         def make() -> _Room:
             empty = self._runtime.empty
@@ -155,9 +165,10 @@ class _Rows:
     """The rows of one tree: see ``TreeRows``."""
 
     def __init__(
-        self, runtime: Runtime, kernel: Kernels, arrays: ArrayCache, room: _Room, bins: DeviceBins, cuts: Cuts,
-        searched: DeviceGradients, limits: Limits,
+        self, runtime: Runtime, kernel: Kernels, arrays: ArrayCache, all_reduce: AllReduce | None, room: _Room,
+        bins: DeviceBins, cuts: Cuts, searched: DeviceGradients, limits: Limits,
     ) -> None:  # fmt: skip
+        self._all_reduce = all_reduce
         self._runtime, self._kernel, self._room, self._limits, self._searched = runtime, kernel, room, limits, searched
         self._times, self._s, self._n = arrays.times(searched.multiplicity), searched.g.shape[0], bins.n
         states = as_records(runtime.download(searched.states), STATE)
@@ -178,7 +189,8 @@ class _Rows:
         )  # fmt: skip
         root = np.zeros(1, VECTOR_NODE)
         root["count"] = self._m
-        return Stretch(0, 0), self._m, self._sums(root, None)[0]
+        every = self._m if self._all_reduce is None else self._all_reduce.shard.rows
+        return Stretch(0, self._m, 0), every, self._sums(root, None)[0]
 
     def search(self, nodes: list[VectorNode]) -> list[VectorSplit | None]:
         s, limits, room = self._s, self._limits, self._room
@@ -187,8 +199,11 @@ class _Rows:
         pairs[:, 0] = np.repeat(np.arange(len(nodes)), lines)
         pairs[:, 1] = np.concatenate([node.features for node in nodes])
         found = self._runtime.zeros(4 * len(pairs), np.float64)
-        parts = -(-int(records["count"].max()) // PART)
-        given = {"nodes": self._upload(records), "lines": self._runtime.upload(pairs)}
+        parts = max(1, -(-int(records["count"].max()) // PART))
+        given = {"lines": self._runtime.upload(pairs)}
+        here, counted = self._upload(records), limits.min_samples_leaf > 1
+        records["count"] = [node.count for node in nodes]
+        everywhere = self._upload(records)
         sums = {"histograms": room.histograms, "counts": room.counts, "s": s}
         totals = self._runtime.upload(np.stack([node.sums for node in nodes]))
         for first in range(0, len(pairs), room.lines):
@@ -198,13 +213,16 @@ class _Rows:
             units = (last - first) * -(-s // OF_GROUP) * parts
             self._kernel("vector_histograms")(
                 (self._blocks(units),), (THREADS,),
-                **given, **self._bins, **sums, first=first, last=last, parts=parts, pairs=room.pairs,
-                counted=limits.min_samples_leaf > 1,
+                nodes=here, **given, **self._bins, **sums, first=first, last=last, parts=parts, pairs=room.pairs,
+                counted=counted,
             )  # fmt: skip
+            self._add_up(room.histograms[: (last - first) * s * 2 * CODES])
+            if counted:
+                self._add_up(room.counts[: (last - first) * CODES])
             self._kernel("vector_search")(
                 (self._blocks(last - first),), (THREADS,),
-                **given, **self._kinds, **sums, first=first, last=last, totals=totals, units=self._units,
-                ridge=limits.reg_lambda, least_h=limits.min_child_weight,
+                nodes=everywhere, **given, **self._kinds, **sums, first=first, last=last, totals=totals,
+                units=self._units, ridge=limits.reg_lambda, least_h=limits.min_child_weight,
                 least_rows=min(limits.min_samples_leaf, 2**30), least_gain=limits.min_split_gain, noise=NOISE,
                 found=found,
             )  # fmt: skip
@@ -220,23 +238,17 @@ class _Rows:
             records[i]["feature"], records[i]["bin"] = split.feature, split.bin
             records[i]["missing_left"], records[i]["all_but"] = split.missing_left, split.all_but
         records["left"] = first + 2 * np.arange(len(nodes))
-        parts = -(-int(records["count"].max()) // PART)
+        parts = max(1, -(-int(records["count"].max()) // PART))
         cursors = self._runtime.zeros(2 * len(nodes), np.int32)
         self._kernel("divide_rows")(
             (self._blocks(len(nodes) * parts),), (THREADS,),
             nodes=self._upload(records), n_nodes=len(nodes), parts=parts, **self._kinds, **self._bins,
             cursors=cursors, leaf_of_row=self._room.leaf_of_row,
         )  # fmt: skip
-        sums, counts = self._sums(records, cursors), self._runtime.download(cursors)[::2].tolist()
-        return [
-            Division(
-                Stretch(node.rows.begin, 1 - node.rows.list),
-                Stretch(node.rows.begin + count, 1 - node.rows.list),
-                count,
-                of,
-            )
-            for node, count, of in zip(nodes, counts, sums, strict=True)
-        ]
+        sums, here = self._sums(records, cursors), self._runtime.download(cursors)[::2].tolist()
+        self._add_up(cursors)
+        counts = here if self._all_reduce is None else self._runtime.download(cursors)[::2].tolist()
+        return [_divided(*one) for one in zip(nodes, here, counts, sums, strict=True)]
 
     def _sums(self, records: Array, cursors: Array | None) -> Array:
         """(nodes, s, 2) int64 sums of the rows of these nodes, or of their left children."""
@@ -248,7 +260,13 @@ class _Rows:
             cursors=self._room.leaf_of_row if cursors is None else cursors, divided=cursors is not None,
             lists=self._room.lists, room=self._n, pairs=self._room.pairs, s=self._s, sums=sums,
         )  # fmt: skip
+        self._add_up(sums)
         return self._runtime.download(sums).view(np.int64)
+
+    def _add_up(self, sums: Array) -> None:
+        """Add up what all GPUs have, where they share the rows."""
+        if self._all_reduce is not None:
+            self._all_reduce.sum(sums)
 
     def _upload(self, records: Array) -> Array:
         return self._runtime.upload(as_bytes(records))
@@ -257,14 +275,15 @@ class _Rows:
         return max(1, min(most, 8 * self._runtime.sm_count))
 
 
-def _divided(node: VectorNode, count: int, sums: Array) -> Division:
-    begin, other = node.rows.begin, 1 - node.rows.list
-    return Division(Stretch(begin, other), Stretch(begin + count, other), count, sums)
+def _divided(node: VectorNode, here: int, count: int, sums: Array) -> Division:
+    """here: rows on this device that go left; count: of all devices."""
+    begin, size, other = node.rows.begin, node.rows.size, 1 - node.rows.list
+    return Division(Stretch(begin, here, other), Stretch(begin + here, size - here, other), count, sums)
 
 
 def _records(nodes: list[VectorNode]) -> Array:
     """(nodes,) VECTOR_NODE, without splits."""
     records = np.zeros(len(nodes), VECTOR_NODE)
     for i, node in enumerate(nodes):
-        records[i]["begin"], records[i]["count"], records[i]["list"] = node.rows.begin, node.count, node.rows.list
+        records[i]["begin"], records[i]["count"], records[i]["list"] = node.rows
     return records

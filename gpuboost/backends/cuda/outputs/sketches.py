@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.backends.cuda.all_reduce import SHARDED, AllReduce
 from gpuboost.backends.cuda.array_cache import ArrayCache
 from gpuboost.backends.cuda.device.kernels import Kernels
 from gpuboost.backends.cuda.device.round import RecordedRound, recorded_verb
@@ -21,9 +22,13 @@ _FILES = (
 class DeviceSketches:
     """The kernels. What is chosen or drawn comes from the host, so these verbs are never replayed."""
 
-    def __init__(self, runtime: Runtime, arrays: ArrayCache, rounds: RecordedRound, targets: Targets) -> None:
+    def __init__(
+        self, runtime: Runtime, arrays: ArrayCache, rounds: RecordedRound, targets: Targets,
+        all_reduce: AllReduce | None = None,
+    ) -> None:  # fmt: skip
         self._runtime, self._arrays, self._rounds, self._targets = runtime, arrays, rounds, targets
-        self._kernel = Kernels(runtime, *_FILES)
+        self._kernel = Kernels(runtime, *_FILES, before="" if all_reduce is None else SHARDED)
+        self._all_reduce = all_reduce
 
     @recorded_verb()
     def squared_norms(self, gradients: DeviceGradients) -> NDArray[np.float64]:
@@ -35,6 +40,11 @@ class DeviceSketches:
             g=gradients.g, **self._arrays.times(gradients.multiplicity), room=room, states=gradients.states,
             sums=scratch["sums"], arrived=scratch["arrived"], norms=norms,
         )  # fmt: skip
+        if self._all_reduce is not None:
+            stretches = scratch["sums"].shape[0] // (2 * k)
+            for output in range(k):
+                of_output = scratch["sums"][output * stretches : (output + 1) * stretches]
+                self._all_reduce.total(of_output, norms[output : output + 1])
         return self._runtime.download(norms)
 
     @recorded_verb()
