@@ -171,7 +171,7 @@ class Recipe:
         of_pieces += self.forced_findings
         of_pieces += rate_findings(self.rates, self.langevin)
         trees = self.base_learner is None
-        pieces = self.growth.limits, self.learners, self.langevin, self.execution
+        pieces = self.growth.limits, self.learners, self.langevin
         of_pieces += multi_output_findings(self.multi_output, *pieces, trees=trees)
         if self.averages:
             of_pieces += averaging_findings(self.sampling, self.execution, self.permutations)

@@ -33,8 +33,8 @@ min_samples_leaf : int
 min_child_weight : float
     Minimum sum of second derivatives (hessians) in a leaf.
 reg_lambda : float or None
-    L2 regularisation lambda in the leaf value -G / (H + lambda) and in the gain. None: 3, and 0 with
-    ``langevin``, whose leaves are plain averages.
+    L2 regularisation lambda in the leaf value -G / (H + lambda) and in the gain. None: 3, 1 with
+    ``multi_output="one_tree"``, and 0 with ``langevin``, whose leaves are plain averages.
 reg_alpha : float
     L1 regularisation alpha of leaf values (XGBoost's and LightGBM's ``reg_alpha``): G is brought nearer to 0 by alpha
     in the leaf value and in the gain, so a leaf with abs(G) <= alpha is 0.
@@ -120,7 +120,7 @@ base_learner : None, family of ``gb.learners``, list of families, or regressor
 multi_output : "one_tree_per_output" or "one_tree"
     With several scores a row (y of several columns, classes, quantiles): a tree for each in every round, or one tree
     for all, whose splits maximise the sum of their gains and whose leaves have a value for each (XGBoost:
-    ``multi_strategy="multi_output_tree"``). On the CPU, for ``growth`` "depthwise" and "leafwise".
+    ``multi_strategy="multi_output_tree"``). For ``growth`` "depthwise" and "leafwise".
 sketch : None or policy
     Gradients that the splits of ``multi_output="one_tree"`` are searched by: those of all outputs (None), or few
     in their place, ``gb.TopOutputs(5)``, ``gb.RandomOutputs(5)`` or ``gb.RandomProjection(5)``, which is faster with

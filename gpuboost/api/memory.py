@@ -16,7 +16,6 @@ from gpuboost.data.cuts import check_max_bins, divided
 from gpuboost.data.row_metadata import RowMetadata
 from gpuboost.errors import DeviceError, RecipeError, shown
 from gpuboost.losses.protocol import Loss, is_list_loss
-from gpuboost.multi_output import OneTree
 from gpuboost.recipe import Recipe
 from gpuboost.training import parameters
 from gpuboost.training.base_learners import not_on_gpus, with_numbers
@@ -119,8 +118,6 @@ def _recipe(params: Mapping[str, Any], loss: Loss, n: int, d: int) -> Recipe:
     recipe = with_numbers(parameters.recipe(params, loss, n, by_column=by_column), None)
     if (learner := not_on_gpus(params["base_learner"])) is not None:
         raise DeviceError(f"base_learner: {learner} is fitted on the CPU, and takes no memory of a GPU.")
-    if isinstance(recipe.multi_output, OneTree):
-        raise DeviceError("multi_output: one tree for all outputs is grown on the CPU, and takes no memory of a GPU.")
     check_losses(recipe)
     return recipe
 

@@ -11,6 +11,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from gpuboost.backends.numerics.probabilities import ProbabilityRule
 from gpuboost.backends.smoothing import Smoothing
 from gpuboost.keys import Key
@@ -46,14 +49,12 @@ class Capabilities:
     line_search: bool = True  # ``line_search`` and ``length_along``
     base_learners: bool = True  # base learners other than trees: ``smoothing``
     list_losses: bool = True  # losses of whole queries
-    one_tree: bool = True  # one tree for several outputs: ``grow_together``
+    one_tree: bool = True  # one tree for several outputs: ``OneTreeGrower``
     worker_streams: bool = False  # ``slots``: an execution context for each of several workers beside the server
 
 
-CPU_SHARDS = Capabilities(line_search=False, base_learners=False, one_tree=False)
-GPU_SHARDS = Capabilities(
-    sampling=False, langevin=False, line_search=False, base_learners=False, list_losses=False, one_tree=False
-)
+CPU_SHARDS = Capabilities(line_search=False, base_learners=False)
+GPU_SHARDS = Capabilities(sampling=False, langevin=False, line_search=False, base_learners=False, list_losses=False)
 
 
 class Session(Protocol):
@@ -303,7 +304,10 @@ class Predictor(Protocol):
 
 
 class OneTreeGrower(Protocol):
-    """The verb of one tree for several outputs, which not every machine offers: ``Capabilities.one_tree``."""
+    """The verbs of one tree for several outputs, which not every machine offers: ``Capabilities.one_tree``.
+
+    Those of sketches are defined in ``backends.numerics.sketches``.
+    """
 
     def grow_together(
         self, data: TrainingSet, target: Target, searched: Gradients, candidates: Candidates, limits: Limits
@@ -316,6 +320,20 @@ class OneTreeGrower(Protocol):
         Raises:
             InputError: if a gradient is not a finite number.
         """
+        ...
+
+    def squared_norms(self, gradients: Gradients) -> NDArray[np.float64]:
+        """(k,) float64 sums over the rows of g^2, on the host."""
+        ...
+
+    def chosen_outputs(
+        self, gradients: Gradients, outputs: NDArray[np.int64], factors: NDArray[np.float64]
+    ) -> Gradients:
+        """The gradients of (s,) outputs, g times (s,) factors."""
+        ...
+
+    def projected_outputs(self, gradients: Gradients, matrix: NDArray[np.float64]) -> Gradients:
+        """Sums of the outputs' g by (k, s) factors, each with the mean of h."""
         ...
 
 

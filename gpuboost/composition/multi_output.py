@@ -1,4 +1,4 @@
-"""Requirements of one tree for all outputs on the other pieces of a recipe: growth that is searched, on one CPU."""
+"""Requirements of one tree for all outputs on the other pieces of a recipe: growth that is searched."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from gpuboost.arguments import is_one_of
 from gpuboost.composition.findings import Finding
-from gpuboost.execution import DataParallel, Execution
 from gpuboost.langevin import Dynamics
 from gpuboost.learners import RandomLearners, Selection
 from gpuboost.learners.selection import SelectionTraits
@@ -16,12 +15,12 @@ from gpuboost.types import Limits
 
 
 def multi_output_findings(
-    outputs: MultiOutput, limits: Limits, learners: Selection, langevin: Dynamics, execution: Execution, *, trees: bool
+    outputs: MultiOutput, limits: Limits, learners: Selection, langevin: Dynamics, *, trees: bool
 ) -> tuple[Finding, ...]:
     """Findings; () with a tree for each output. trees: True if the base learner is trees."""
     if not isinstance(outputs, OneTree):
         return ()
-    pieces = _of_pieces(learners, langevin, execution, trees=trees)
+    pieces = _of_pieces(learners, langevin, trees=trees)
     return tuple(Finding("refused", f"multi_output: {why}") for why in (*_of_limits(limits), *pieces))
 
 
@@ -49,7 +48,7 @@ def _of_limits(limits: Limits) -> Iterator[str]:
             )
 
 
-def _of_pieces(learners: Selection, langevin: Dynamics, execution: Execution, *, trees: bool) -> Iterator[str]:
+def _of_pieces(learners: Selection, langevin: Dynamics, *, trees: bool) -> Iterator[str]:
     each = "Use multi_output='one_tree_per_output'."
     if not trees:
         yield f"base learners other than trees are fitted to one output. {each}"
@@ -57,8 +56,6 @@ def _of_pieces(learners: Selection, langevin: Dynamics, execution: Execution, *,
         yield f"{learners!r} draws cuts of one output's tree. Draw features, as learners=0.5 does, or {_lower(each)}"
     if langevin.random_from is not None:
         yield f"shapes drawn at random (random_from) are drawn for each output. {each}"
-    if isinstance(execution, DataParallel):
-        yield f"shards search the splits of one output. {each}"
 
 
 def _lower(text: str) -> str:

@@ -19,12 +19,21 @@ from gpuboost.errors import InputError
 from gpuboost.model import strict_json as strict
 from gpuboost.model.component_json import KEYS as COMPONENT_KEYS
 from gpuboost.model.component_json import components_from, largest, lines_of
-from gpuboost.model.tree_json import TreeFeatures, cuts_from, cuts_lines, tree_from, tree_line
+from gpuboost.model.tree_json import (
+    TreeFeatures,
+    cuts_from,
+    cuts_lines,
+    shares,
+    sharing_tree_from,
+    tree_from,
+    tree_line,
+)
 from gpuboost.storage import write
-from gpuboost.types import Ensemble
+from gpuboost.types import Ensemble, FittedTree
 
-FORMAT, VERSION = "gpuboost", 3
-PLAIN, WITH_COMPONENTS = 1, 2  # a model is written as the first version that says all of it; 3: target statistics
+FORMAT, VERSION = "gpuboost", 4
+# A model is written as the first version that says all of it. 3 has target statistics, 4 may have them.
+PLAIN, WITH_COMPONENTS, WITH_STATISTICS, WITH_SHARED_NODES = 1, 2, 3, 4
 
 KEYS = ("format", "version", "loss", "columns", "parameters", "extra", "bias", "scale", "features", "trees")
 
@@ -54,7 +63,9 @@ def to_json(
     Raises:
         InputError: if a number of the model is not finite, or a dictionary holds what JSON cannot.
     """
-    version = VERSION if "statistics" in columns else WITH_COMPONENTS if ensemble.components else PLAIN
+    version = WITH_STATISTICS if "statistics" in columns else WITH_COMPONENTS if ensemble.components else PLAIN
+    sharing = _sharing(ensemble)
+    version = WITH_SHARED_NODES if any(sharing) else version
     heads = [("format", FORMAT), ("version", version)]
     heads += [("loss", loss), ("columns", columns), ("parameters", parameters), ("extra", extra)]
     heads += [("bias", ensemble.bias.tolist()), ("scale", list(ensemble.scales) or float(ensemble.scale))]
@@ -66,8 +77,9 @@ def to_json(
         for name, listed in zip(COMPONENT_KEYS, entries, strict=True):
             lines.append(f'"{name}": ' + _list([_written(name, line) for line in listed]))
         return "{\n" + ",\n".join(lines) + "\n}\n"
-    pairs, is_set = zip(ensemble.trees, ensemble.factors, strict=True), ensemble.cuts.is_categorical
-    lines.append('"trees": ' + _list([_written("trees", tree_line(tree, factor, is_set)) for tree, factor in pairs]))
+    each, is_set = zip(ensemble.trees, ensemble.factors, sharing, strict=True), ensemble.cuts.is_categorical
+    trees = [tree_line(tree, factor, is_set, sharing=shared) for tree, factor, shared in each]
+    lines.append('"trees": ' + _list([_written("trees", line) for line in trees]))
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
@@ -93,8 +105,10 @@ def from_json(text: str | bytes) -> ModelRecord:
         )
     strict.record(document, "", KEYS if version != WITH_COMPONENTS else (*KEYS[:-1], *COMPONENT_KEYS))
     columns = document["columns"]
-    if isinstance(columns, dict) and ("statistics" in columns) != (version == VERSION):
-        strict.refuse("columns.statistics", f"files of version {VERSION} have it, and others do not", version)
+    has_statistics = isinstance(columns, dict) and "statistics" in columns
+    if isinstance(columns, dict) and version != WITH_SHARED_NODES and has_statistics != (version == WITH_STATISTICS):
+        why = f"files of version {WITH_STATISTICS} have it, and of lower ones do not"
+        strict.refuse("columns.statistics", why, version)
     ensemble = _ensemble(document)
     return ModelRecord(
         ensemble, *(strict.free(document[name], name) for name in ("loss", "columns", "parameters", "extra"))
@@ -133,12 +147,34 @@ def _ensemble(document: dict[str, Any]) -> Ensemble:
         factors, components = tuple(factor for _, factor in parts), tuple(one for one, _ in parts)
         _check_reach(bias, scales.max(), [(factor, largest(one)) for one, factor in parts], kind)
         return Ensemble(bias, cuts, (), factors, float(scales[-1]), past, components)
-    pairs = [tree_from(tree, f"trees[{i}]", i % len(bias), columns) for i, tree in enumerate(trees)]
+    pairs = _trees(trees, len(bias), columns, document["version"])
     factors = tuple(factor for _, factor in pairs)
     _check_reach(
         bias, scales.max(), [(factor, float(np.abs(tree.value).max(initial=0.0))) for tree, factor in pairs], kind
     )
     return Ensemble(bias, cuts, tuple(tree for tree, _ in pairs), factors, float(scales[-1]), past)
+
+
+def _sharing(ensemble: Ensemble) -> list[bool]:
+    """Of each tree, whether its nodes are those of its round's first tree."""
+    k, trees = ensemble.n_outputs, ensemble.trees
+    return [i % k > 0 and tree.nodes is trees[i - i % k].nodes for i, tree in enumerate(trees)]
+
+
+def _trees(lines: list[Any], k: int, columns: TreeFeatures, version: int) -> list[tuple[FittedTree, float]]:
+    """The trees and their factors. k: outputs."""
+    pairs: list[tuple[FittedTree, float]] = []
+    some = False
+    for i, line in enumerate(lines):
+        where, output = f"trees[{i}]", i % k
+        if version == WITH_SHARED_NODES and output > 0 and shares(line):
+            some = True
+            pairs.append(sharing_tree_from(line, where, output, pairs[i - output][0].nodes))
+        else:
+            pairs.append(tree_from(line, where, output, columns))
+    if version == WITH_SHARED_NODES and not some:
+        strict.refuse("version", f"in files of version {version} some trees share the nodes of another", version)
+    return pairs
 
 
 def _check_reach(bias: NDArray[np.float64], scale: float, parts: list[tuple[float, float]], kind: str) -> None:

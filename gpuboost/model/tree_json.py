@@ -12,7 +12,8 @@ from gpuboost.model import strict_json as strict
 from gpuboost.types import Cuts, FittedTree, Nodes
 
 _COLUMNS = ("feature", "bin", "missing_left", "left", "right", "gain", "cover", "count", "value")
-_TREE = ("output", "version", "factor", *_COLUMNS, "sets")
+_HEAD = ("output", "version", "factor")
+_TREE, _SHARING = (*_HEAD, *_COLUMNS, "sets"), (*_HEAD, "value")
 _MOST_THRESHOLDS, _MOST_CATEGORIES = 254, 255
 _INT64 = 2**63
 
@@ -74,20 +75,43 @@ def _categories(value: Any, where: str) -> NDArray[np.int64]:
     return codes
 
 
-def tree_line(tree: FittedTree, factor: float, is_categorical: NDArray[np.bool_]) -> dict[str, Any]:
-    """One object per tree: a list per column of ``types.Nodes``, and the bins that categorical nodes send left."""
+def tree_line(
+    tree: FittedTree, factor: float, is_categorical: NDArray[np.bool_], *, sharing: bool = False
+) -> dict[str, Any]:
+    """One object per tree: a list per column of ``types.Nodes``, and the bins that categorical nodes send left.
+
+    sharing: its nodes are those of the round's first tree, and are left out.
+    """
     nodes = tree.nodes
+    head = {"output": int(tree.output), "version": int(tree.version), "factor": float(factor)}
+    if sharing:
+        return {**head, "value": tree.value.tolist()}
     columns = {name: getattr(nodes, name).tolist() for name in _COLUMNS if name not in ("missing_left", "value")}
     columns["missing_left"], columns["value"] = nodes.missing_left.astype(int).tolist(), tree.value.tolist()
-    head = {"output": int(tree.output), "version": int(tree.version), "factor": float(factor)}
     return {**head, **{name: columns[name] for name in _COLUMNS}, "sets": _sets(nodes, is_categorical)}
+
+
+def shares(value: Any) -> bool:
+    """True of an object without nodes."""
+    return isinstance(value, dict) and "feature" not in value and "value" in value
+
+
+def sharing_tree_from(value: Any, where: str, output: int, nodes: Nodes) -> tuple[FittedTree, float]:
+    """The inverse of ``tree_line`` for a tree that shares the nodes of another."""
+    record = strict.record(value, where, _SHARING)
+    version, factor = _head(record, where, output)
+    values, inner = (
+        strict.numbers(record["value"], f"{where}.value", len(nodes.feature)),
+        np.flatnonzero(~nodes.is_leaf),
+    )
+    _demand(values[inner] == 0, inner, f"{where}.value", "it is 0 but at leaves", values)
+    return FittedTree(nodes, values, output, version), factor
 
 
 def tree_from(value: Any, where: str, output: int, columns: TreeFeatures) -> tuple[FittedTree, float]:
     """The inverse of ``tree_line``, for the tree of one output of one round."""
     record = strict.record(value, where, _TREE)
-    strict.integer(record["output"], f"{where}.output", output, output)
-    version = strict.integer(record["version"], f"{where}.version", -1, _INT64 - 1)
+    version, factor = _head(record, where, output)
     feature = strict.integers(record["feature"], f"{where}.feature", -1, columns.cuts.n_features - 1)
     v = len(feature)
     if not v:
@@ -110,7 +134,14 @@ def tree_from(value: Any, where: str, output: int, columns: TreeFeatures) -> tup
         count=integer["count"],
         left_set=_left_set(record["sets"], f"{where}.sets", feature, columns),
     )
-    return FittedTree(nodes, real["value"], output, version), strict.number(record["factor"], f"{where}.factor")
+    return FittedTree(nodes, real["value"], output, version), factor
+
+
+def _head(record: dict[str, Any], where: str, output: int) -> tuple[int, float]:
+    """Version and factor."""
+    strict.integer(record["output"], f"{where}.output", output, output)
+    version = strict.integer(record["version"], f"{where}.version", -1, _INT64 - 1)
+    return version, strict.number(record["factor"], f"{where}.factor")
 
 
 def _check_shape(where: str, feature: NDArray[np.int64], left: NDArray[np.int64], right: NDArray[np.int64]) -> None:

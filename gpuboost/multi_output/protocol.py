@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from gpuboost.backends.protocol import Backend
+from gpuboost.backends.protocol import Backend, OneTreeGrower
 from gpuboost.keys import Key
 from gpuboost.types import Candidates, Gradients, Grow, Limits, Structure, Target, TrainingSet
 
@@ -27,6 +27,6 @@ class Sketch(Protocol):
     them of G^2 / (H + lambda) (Iosipoi and Vakhrushev 2022, arXiv 2211.12858).
     """
 
-    def of(self, gradients: Gradients, key: Key) -> Gradients:
-        """(s, m) gradients from (k, m), a function of the key. s: at most k."""
+    def of(self, machine: OneTreeGrower, gradients: Gradients, key: Key) -> Gradients:
+        """(s, m) gradients from (k, m), a function of the key, made by the machine that holds them. s: at most k."""
         ...

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from gpuboost.arguments import checked_count
+from gpuboost.backends.protocol import OneTreeGrower
 from gpuboost.keys import Key
 from gpuboost.types import Gradients
 
@@ -29,15 +30,14 @@ class RandomOutputs:
     def __post_init__(self) -> None:
         object.__setattr__(self, "k", checked_count("sketch", "k", self.k))
 
-    def of(self, gradients: Gradients, key: Key) -> Gradients:
+    def of(self, machine: OneTreeGrower, gradients: Gradients, key: Key) -> Gradients:
         from gpuboost.backends.numerics.feature_subsets import fractions
-        from gpuboost.backends.numerics.sketches import squared_norms
 
-        norms = squared_norms(gradients)
+        if self.k >= gradients.g.shape[0]:
+            return gradients
+        norms = machine.squared_norms(gradients)
         reached = np.cumsum(norms)
-        if self.k >= len(norms) or not reached[-1] > 0.0:
+        if not reached[-1] > 0.0:
             return gradients
         drawn = np.searchsorted(reached, fractions(self.k, key) * reached[-1], side="right").clip(max=len(norms) - 1)
-        by = np.sqrt(reached[-1] / (self.k * norms[drawn]))
-        g = (gradients.g[drawn].astype(np.float64) * by[:, None]).astype(np.float32)
-        return replace(gradients, g=g, h=gradients.h[drawn])
+        return machine.chosen_outputs(gradients, drawn, np.sqrt(reached[-1] / (self.k * norms[drawn])))

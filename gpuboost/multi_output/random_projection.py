@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from gpuboost.arguments import checked_count
+from gpuboost.backends.protocol import OneTreeGrower
 from gpuboost.keys import Key
 from gpuboost.types import Gradients
 
@@ -30,13 +31,11 @@ class RandomProjection:
     def __post_init__(self) -> None:
         object.__setattr__(self, "k", checked_count("sketch", "k", self.k))
 
-    def of(self, gradients: Gradients, key: Key) -> Gradients:
+    def of(self, machine: OneTreeGrower, gradients: Gradients, key: Key) -> Gradients:
         from gpuboost.backends.numerics.random_numbers import gaussian_of, uniform_bits
-        from gpuboost.backends.numerics.sketches import mean_curvature, projected
 
-        outputs = len(gradients.g)
+        outputs = gradients.g.shape[0]
         if self.k >= outputs:
             return gradients
         normal = gaussian_of(uniform_bits(outputs * self.k, key)).reshape(outputs, self.k)
-        g = projected(gradients.g, normal / np.sqrt(float(self.k)))
-        return replace(gradients, g=g, h=np.repeat(mean_curvature(gradients.h)[None], self.k, axis=0))
+        return machine.projected_outputs(gradients, normal / np.sqrt(float(self.k)))

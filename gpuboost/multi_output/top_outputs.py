@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from gpuboost.arguments import checked_count
+from gpuboost.backends.protocol import OneTreeGrower
 from gpuboost.keys import Key
 from gpuboost.types import Gradients
 
@@ -27,11 +28,9 @@ class TopOutputs:
     def __post_init__(self) -> None:
         object.__setattr__(self, "k", checked_count("sketch", "k", self.k))
 
-    def of(self, gradients: Gradients, key: Key) -> Gradients:
-        from gpuboost.backends.numerics.sketches import squared_norms
-
-        if self.k >= len(gradients.g):
+    def of(self, machine: OneTreeGrower, gradients: Gradients, key: Key) -> Gradients:
+        if self.k >= gradients.g.shape[0]:
             return gradients
-        order = np.argsort(-squared_norms(gradients), kind="stable")[: self.k]
+        order = np.argsort(-machine.squared_norms(gradients), kind="stable")[: self.k]
         chosen = np.sort(order)
-        return replace(gradients, g=gradients.g[chosen], h=gradients.h[chosen])
+        return machine.chosen_outputs(gradients, chosen, np.ones(self.k))

@@ -26,7 +26,7 @@ class OneTreePerOutput:
 class EveryOutput:
     """No sketch: the gradients of all outputs."""
 
-    def of(self, gradients: Gradients, key: Key) -> Gradients:
+    def of(self, machine: OneTreeGrower, gradients: Gradients, key: Key) -> Gradients:
         return gradients
 
 
@@ -41,4 +41,5 @@ class OneTree:
         key: Key,
     ) -> tuple[Structure, ...]:  # fmt: skip
         machine = cast(OneTreeGrower, backend)  # which the composition check sees to
-        return machine.grow_together(data, target, self.sketch.of(target.gradients, key), candidates, limits)
+        searched = self.sketch.of(machine, target.gradients, key)
+        return machine.grow_together(data, target, searched, candidates, limits)

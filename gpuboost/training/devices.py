@@ -11,7 +11,6 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from gpuboost import backends
-from gpuboost.arguments import is_one_of
 from gpuboost.backends.cuda.device.gpus import gpu_of, open_gpu
 from gpuboost.backends.cuda.matrix import CudaMatrix
 from gpuboost.backends.devices import Choice, choose
@@ -165,8 +164,6 @@ def _of_search(params: Mapping[str, Any]) -> tuple[str, str] | None:
     """The same of the search for splits."""
     if declared(SelectionTraits, params.get("learners")).keeps_gains:
         return "gains of past rounds choose the learners", "gb.CyclicGroups(1)"
-    if is_one_of(params.get("multi_output"), ("one_tree",)):
-        return "one tree for all outputs is grown", "multi_output='one_tree_per_output'"
     return None if params.get("forced_splits") is None else ("forced splits are made", "forced_splits=None")
 
 

@@ -50,7 +50,7 @@ STEPS: dict[str, Callable[[], Step]] = {
     "line_search": LineSearchStep,
 }
 LEAVES = 31  # of leaf-wise trees, unless max_leaves is given; LightGBM's default
-RIDGE, RIDGE_OF_LISTS = 3.0, 1.0  # reg_lambda, unless it is given
+RIDGE, RIDGE_OF_LISTS, RIDGE_OF_ONE_TREE = 3.0, 1.0, 1.0  # reg_lambda, unless it is given
 _MOST = 2**63 - 1
 
 
@@ -128,7 +128,7 @@ def limits(params: Mapping[str, Any], loss: Loss, n_rows: int, by_column: ByColu
         max_depth=depth,
         min_samples_leaf=integer("min_samples_leaf", params["min_samples_leaf"], 1),
         min_child_weight=real("min_child_weight", params["min_child_weight"]),
-        reg_lambda=_reg_lambda(params["reg_lambda"], loss, params.get("langevin")),
+        reg_lambda=_reg_lambda(params, loss),
         min_split_gain=real("min_split_gain", params["min_split_gain"]),
         random_strength=real("random_strength", params.get("random_strength", 0.0)),
         extra_trees=flag("extra_trees", params.get("extra_trees", False)),
@@ -246,12 +246,14 @@ def _check_schedule(schedule: Any, rounds: int) -> None:
         )
 
 
-def _reg_lambda(value: Any, loss: Loss, policy: Any) -> float:
+def _reg_lambda(params: Mapping[str, Any], loss: Loss) -> float:
     """``reg_lambda``; None: see docs/decisions/0010, and 0 with Langevin, whose leaves are plain averages."""
-    if value is not None:
-        return real("reg_lambda", value)
-    if isinstance(policy, Langevin):
+    if params["reg_lambda"] is not None:
+        return real("reg_lambda", params["reg_lambda"])
+    if isinstance(params.get("langevin"), Langevin):
         return 0.0
+    if isinstance(multi_output(params, loss), OneTree):
+        return RIDGE_OF_ONE_TREE
     return RIDGE_OF_LISTS if is_list_loss(loss) else RIDGE
 
 

@@ -121,6 +121,20 @@ def _search(cells, counts, b, categorical, total, n_rows, units, limits, parent,
 
 
 @kernel
+def _add_rows(rows, f, begin, end, cells, counts):
+    """cells, counts += those of the rows begin .. end - 1, by the bins of feature f."""
+    column = rows.columns[f]
+    for k in range(begin, end):
+        row = rows.rows[k]
+        c = np.uint64(column[row])
+        counts[c] += 1
+        for j in range(rows.packed.shape[1]):
+            both = rows.packed[row, j]
+            cells[c, j, 0] += both >> 32
+            cells[c, j, 1] += both & np.int64(0xFFFF_FFFF)
+
+
+@kernel
 def best_splits(rows, limits, competes, n_bins, categorical, first, last, found):
     """found[i, f] of each node i and the features first .. last - 1 that compete: see ``_search``.
 
@@ -140,19 +154,41 @@ def best_splits(rows, limits, competes, n_bins, categorical, first, last, found)
             b = n_bins[f]
             cells[: b + 1] = 0
             counts[: b + 1] = 0
-            column = rows.columns[f]
-            for k in range(begin, end):
-                row = rows.rows[k]
-                c = np.uint64(column[row])
-                counts[c] += 1
-                for j in range(s):
-                    both = rows.packed[row, j]
-                    cells[c, j, 0] += both >> 32
-                    cells[c, j, 1] += both & np.int64(0xFFFF_FFFF)
+            _add_rows(rows, f, begin, end, cells, counts)
             _search(
                 cells[: b + 1], counts, b, categorical[f], rows.totals[i], end - begin, rows.units, limits, parent,
                 left, found[i, f],
             )  # fmt: skip
+
+
+@kernel
+def histograms(rows, lines, first, last, cells, counts):
+    """cells[i], counts[i] += those of line i, a node and a feature, for the lines first .. last - 1.
+
+    rows: ``VectorRows``, as a plain tuple; lines (l, 2) int64; cells (l, 256, s, 2), counts (l, 256) int64.
+    """
+    rows = VectorRows(*rows)
+    for i in range(first, last):
+        node = lines[i, 0]
+        _add_rows(rows, lines[i, 1], rows.begins[node], rows.begins[node + 1], cells[i], counts[i])
+
+
+@kernel
+def search_histograms(rows, limits, lines, n_bins, categorical, first, last, cells, counts, found):
+    """found[i] of the lines first .. last - 1: see ``_search`` and ``histograms``. Of rows, only how many is looked at.
+
+    found (l, 4) float64.
+    """
+    rows, limits = VectorRows(*rows), VectorLimits(*limits)
+    left = np.empty((rows.totals.shape[1], 2), np.int64)
+    for i in range(first, last):
+        node, f = lines[i, 0], lines[i, 1]
+        n_rows, total = rows.begins[node + 1] - rows.begins[node], rows.totals[node]
+        parent = _score(total, rows.units, limits.ridge)
+        _search(
+            cells[i, : n_bins[f] + 1], counts[i], n_bins[f], categorical[f], total, n_rows, rows.units, limits, parent,
+            left, found[i],
+        )  # fmt: skip
 
 
 @kernel

@@ -135,8 +135,9 @@ def test_parameters_take_precedence_over_the_estimators():
     assert gb.estimate_memory(10_000, 9, n_classes=2).total == gb.estimate_memory(10_000, 9).total
     several = gb.estimate_memory(10_000, 9, n_outputs=3)
     assert several.breakdown["labels"] == 3 * gb.estimate_memory(10_000, 9).breakdown["labels"]
-    with pytest.raises(gb.DeviceError, match="multi_output: one tree for all outputs is grown on the CPU"):
-        gb.estimate_memory(10_000, 9, n_outputs=3, multi_output="one_tree")
+    shared = gb.estimate_memory(10_000, 9, n_outputs=3, multi_output="one_tree")
+    assert shared.breakdown["lists"] == 10_000 * (4 * 8 + 2 * 4)  # pairs of four outputs, and two lists of rows
+    assert shared.breakdown["histograms"] == 64 * 9 * 256 * (3 * 2 * 8 + 4)
     assert gb.estimate_memory(10_000, 9, max_bins=15).total < gb.estimate_memory(10_000, 9).total
     assert SM_COUNT == 132
 

@@ -233,7 +233,9 @@ def test_exports_hold_several_targets(
 ) -> None:
     runtime, xgboost = pytest.importorskip("onnxruntime"), pytest.importorskip("xgboost")
     x = X.astype(np.float32)
-    for fitted, expected in ((model, model.predict(x)), (labelling, labelling.predict_proba(x))):
+    shared = regressor(**ONE_TREE).fit(X, Y)
+    every = (model, model.predict(x)), (shared, shared.predict(x)), (labelling, labelling.predict_proba(x))
+    for fitted, expected in every:
         session = runtime.InferenceSession(gb.export.to_onnx(fitted).SerializeToString())
         *label, found = session.run(None, {"X": x})
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
@@ -277,6 +279,10 @@ def test_one_tree_has_one_shape_and_a_value_for_each_output(tmp_path: Path) -> N
         assert not np.array_equal(values[0], values[1])
     fitted.save_model(tmp_path / "model.json")
     loaded = gb.load_model(tmp_path / "model.json")
+    content = gb.to_dict(loaded)
+    assert (content["version"], set(content["trees"][2])) == (4, {"output", "version", "factor", "value"})
+    assert gb.dumps(loaded) == (tmp_path / "model.json").read_text()
+    assert all(tree.nodes is loaded.ensemble_.trees[i - i % 3].nodes for i, tree in enumerate(loaded.ensemble_.trees))
     np.testing.assert_array_equal(loaded.predict(X), fitted.predict(X))
     assert (loaded.multi_output, loaded.sketch) == ("one_tree", None)
     np.testing.assert_allclose(fitted.predict_contributions(X[:9]).sum(axis=2), fitted.predict(X[:9]), rtol=1e-9)
@@ -323,6 +329,7 @@ def test_one_tree_with_sampling_noise_early_stopping_and_workers() -> None:
         {"execution": gb.SimulatedWorkers(3, build_time=1.0, server_time=0.1)},
         {"execution": gb.Asynchronous(2)},
         {"learners": gb.RandomByNode(2)},
+        {"execution": gb.DataParallel(2), "sketch": gb.TopOutputs(2)},
     ]
     for asked in more:
         assert regressor(**ONE_TREE | {"n_estimators": 30} | asked).fit(X, Y).score(X, Y) > 0.5, asked
@@ -339,10 +346,8 @@ def test_one_tree_with_sampling_noise_early_stopping_and_workers() -> None:
         ({"forced_splits": {"feature": 0, "threshold": 0.0}}, "multi_output: the search .* look at forced_splits"),
         ({"extra_trees": True}, "multi_output: the search for one tree .* look at extra_trees"),
         ({"base_learner": gb.learners.Spline(), "max_depth": 6}, "multi_output: base learners other than trees"),
-        ({"execution": gb.DataParallel(2)}, "multi_output: shards search"),
         ({"learners": gb.RandomLearners(9), "max_depth": 1}, "multi_output: RandomLearners"),
         ({"langevin": gb.Langevin(random_from=3), "step": "gradient"}, "multi_output: shapes drawn at random"),
-        ({"device": "cuda"}, "device: one tree for all outputs is grown on the CPU"),
         ({"multi_output": "together"}, "multi_output: must be one of 'one_tree_per_output', 'one_tree'"),
         ({"multi_output": "one_tree_per_output", "sketch": gb.TopOutputs(2)}, "sketch: TopOutputs.* of one tree"),
         ({"sketch": 5}, "sketch: must be None, or a policy such as gb.RandomProjection"),
@@ -388,3 +393,9 @@ def test_weights_of_a_sum_are_a_vector() -> None:
     model = regressor(n_estimators=1).fit(X, Y)
     with pytest.raises(InputError, match="weights: one finite number for each of 2 models"):
         gb.sum_models([model, model], weights=np.array(3.0))
+
+
+def test_the_ridge_of_one_tree_is_one() -> None:
+    fitted = regressor(**ONE_TREE).fit(X, Y)
+    assert gb.to_dict(fitted)["trees"] == gb.to_dict(regressor(**ONE_TREE, reg_lambda=1.0).fit(X, Y))["trees"]
+    assert gb.to_dict(fitted)["trees"] != gb.to_dict(regressor(**ONE_TREE, reg_lambda=3.0).fit(X, Y))["trees"]

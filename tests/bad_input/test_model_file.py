@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.examples import examples
 
+import gpuboost as gb
 from gpuboost.errors import InputError
 from gpuboost.model import file
 from gpuboost.types import Cuts, Ensemble, FittedTree, Nodes
@@ -183,11 +185,30 @@ def test_an_unknown_entry_is_named() -> None:
 
 
 def test_a_newer_file_says_so() -> None:
-    message = refused(changed(put("version", 4)))
+    message = refused(changed(put("version", 5)))
     assert "made by a newer gpuboost" in message
     assert "columns.statistics" in refused(changed(put("version", 3)))
     newer = {"format": "gpuboost", "version": 7, "whatever": "that may be"}
     assert "made by a newer gpuboost" in refused(json.dumps(newer))
+
+
+def test_shared_nodes_are_those_of_the_first_tree() -> None:
+    x = np.arange(40.0).reshape(20, 2)
+    shared = gb.dumps(gb.GradientBoostingRegressor(n_estimators=2, multi_output="one_tree", device="cpu").fit(x, x))
+    found = json.loads(shared)
+    assert gb.dumps(gb.loads(shared)) == shared
+    for change, words in (
+        (put("version", 1), r"trees\[1\]: the entry"),
+        (put("trees.1.value.0", 2.0), r"trees\[1\].value\[0\]: it is 0 but at leaves"),
+        (put("trees.1.value", [1.0]), r"trees\[1\].value"),
+        (put("trees.1.output", 0), r"trees\[1\].output"),
+        (put("trees.1.gain", [0.0]), r"trees\[1\]: .*gain"),
+        (put("trees.0", found["trees"][1]), r"trees\[0\]: the entry"),
+        (put("trees", [found["trees"][0], {**found["trees"][0], "output": 1}]), "version: in files of version 4"),
+    ):
+        one = json.loads(shared)
+        change(one)
+        assert re.search(words, refused(json.dumps(one)))
 
 
 @pytest.mark.parametrize("text", ["", "[]", "null", "3", '"gpuboost"', "{}", '{"format": "xgboost", "version": 1}'])

@@ -17,6 +17,7 @@ from support.growing_on_device import TUNINGS, Device, device, runtime_of, scale
 
 from gpuboost.backends.cuda import grower, tree
 from gpuboost.backends.cuda.device.runtime import source
+from gpuboost.backends.cuda.outputs import one_tree
 from gpuboost.backends.cuda.plan import ArenaPlan, Tuning
 from gpuboost.backends.reference.backend import Reference
 from gpuboost.growth import DepthWise, Growth, LeafWise, Oblivious
@@ -127,7 +128,8 @@ def test_a_plan_knows_the_memory_it_takes() -> None:
 
 
 RECORDS = {"State": tree.STATE, "Node": tree.NODE, "Line": tree.LINE, "Route": tree.ROUTE,
-           "Tile": tree.TILE, "Rule": tree.RULE}  # fmt: skip
+           "Tile": tree.TILE, "Rule": tree.RULE, "VectorNode": one_tree.VECTOR_NODE}  # fmt: skip
+HEADERS = ("common/common.cuh", "common/blocks.cuh", "common/tree.cuh", "splits/vector_split.cu")
 
 
 @pytest.mark.parametrize("name", sorted(RECORDS))
@@ -145,10 +147,10 @@ def test_numpy_and_the_compiler_agree_on_a_record(name: str) -> None:
     }}"""
     runtime = runtime_of("forward")
     out = runtime.zeros(1 + len(record.names), np.int32)
-    runtime.kernel(source("common/common.cuh", "common/tree.cuh") + text, "measure")((1,), (1,), (out,))
+    runtime.kernel(source(*HEADERS) + text, "measure")((1,), (1,), (out,))
     measured = runtime.download(out).tolist()
     assert measured == [record.itemsize, *(record.fields[field][1] for field in record.names)]
-    header = resources.files("gpuboost.kernels").joinpath("common/tree.cuh").read_text()
+    header = "".join(resources.files("gpuboost.kernels").joinpath(file).read_text() for file in HEADERS)
     body = re.search(rf"struct (?:alignas\(16\) )?{name} {{(.*?)\n}};", header, re.DOTALL)
     declared = re.findall(r"^ +(?:f64|i64|i32|u32|CategoryLimits) ([^;]+);", body[1], re.MULTILINE)
     names = [re.sub(r"\[.*", "", part.strip()) for line in declared for part in line.split(",")]

@@ -17,6 +17,7 @@ from gpuboost.backends.cuda.all_reduce import RowsOfGpu
 from gpuboost.backends.reference.backend import Reference
 from gpuboost.boosting import boost
 from gpuboost.growth import DepthWise, LeafWise
+from gpuboost.multi_output import OneTree, RandomProjection
 from gpuboost.recipe import Recipe
 from gpuboost.sampling import ImportanceSampling, UniformSampling
 from gpuboost.steps import automatic
@@ -41,6 +42,8 @@ controlled = ImportanceSampling(0.4, variance_control="previous_leaf")
 train(two, Recipe(losses.Logistic(), 2, growth=drawn, sampling=controlled))
 some, loss = random_case(3, 150, 6, most_cuts=30), losses.AbsoluteError()
 train(some, Recipe(loss, 2, growth=LeafWise(Limits(5, 4)), step=automatic(loss)))
+shared_tree = {"growth": DepthWise(Limits(6, 3, 2)), "multi_output": OneTree(RandomProjection(2))}
+train(few, Recipe(losses.Softmax(3), 1, sampling=controlled, **shared_tree))
 constrained = random_case(5, 150, 4, most_cuts=30, categorical=0.0)
 growth = DepthWise(Limits(8, 4, directions=(1, 0, -1, 0)))
 train(constrained, Recipe(losses.SquaredError(), 2, growth=growth))
@@ -52,7 +55,7 @@ train(shares, Recipe(loss, 1, growth=DepthWise(Limits(6, 3, 2)), step=automatic(
 @pytest.mark.slow
 @pytest.mark.parametrize("sanitize", ["undefined", "address", "thread"])
 def test_trainings(sanitize):
-    """Several outputs, drawn rows, control variates, lengths of leaves, monotonic constraints, one of several GPUs."""
+    """Several outputs, by one tree too; drawn rows, control variates, lengths of leaves, constraints, shared rows."""
     result = sanitized(sanitize, TRAIN, "all")
     assert result.returncode == 0, result.stdout
 

@@ -19,6 +19,7 @@ from gpuboost.errors import InputError
 from gpuboost.growth import DepthWise, Growth, LeafWise, Oblivious, SignStump
 from gpuboost.learners import AllLearners, RandomByLevel, RandomByNode, RandomGroups, RandomLearners
 from gpuboost.losses import Loss
+from gpuboost.multi_output import EveryOutput, OneTree, RandomOutputs, RandomProjection, TopOutputs
 from gpuboost.recipe import Recipe
 from gpuboost.steps import automatic
 from gpuboost.types import Ensemble, Limits, Progress, TrainingSet
@@ -124,3 +125,16 @@ def test_a_gradient_that_is_not_finite_ends_the_fit_everywhere() -> None:
     backend, data = place(case, whole_stretches(ROWS, 2), World())
     with pytest.raises(InputError, match="finite"):
         boost(Recipe(losses.SquaredError(), 2, 0.5, DepthWise(Limits(4, 2))), data, backend)
+
+
+@pytest.mark.parametrize(
+    ("sketch", "growth"),
+    crossed(
+        [EveryOutput(), TopOutputs(2), RandomOutputs(2), RandomProjection(2)],
+        [DepthWise(Limits(12, 4)), LeafWise(Limits(9, 6, 40))],
+    ),
+    ids=repr,
+)
+def test_one_tree_for_all_outputs(sketch: Any, growth: Growth) -> None:
+    case = random_case(4, ROWS, 3, target="3", categorical=0.4, missing=0.05, weights="whole")
+    assert_one_machine(Recipe(losses.Softmax(3), 2, 0.5, growth, multi_output=OneTree(sketch)), case, (1, 2))

@@ -29,6 +29,7 @@ from gpuboost.execution import Asynchronous, Execution, Log, Replay, Serial, Sim
 from gpuboost.growth import DepthWise, LeafWise, Oblivious, SignStump
 from gpuboost.langevin import Langevin
 from gpuboost.learners import AllLearners, RandomByNode, RandomGroups
+from gpuboost.multi_output import OneTree, RandomProjection
 from gpuboost.recipe import Recipe
 from gpuboost.sampling import EveryRow, ImportanceSampling, UniformSampling
 from gpuboost.steps import GradientStep, LineSearchStep, automatic
@@ -179,6 +180,8 @@ def test_every_combination(
 PIECES: dict[str, tuple[Any, str, dict[str, Any]]] = {
     "several outputs, every row": (losses.Softmax(3), "3", {"sampling": EveryRow()}),
     "two outputs": (losses.GaussianNLL(), "real", {}),
+    "one tree": (losses.Softmax(3), "3", {"multi_output": OneTree(RandomProjection(2)), "rounds": 5}),
+    "one tree, every row": (losses.Softmax(3), "3", {"multi_output": OneTree(), "sampling": EveryRow(), "rounds": 5}),
     "noise": (losses.Logistic(), "binary", {"langevin": Langevin(allow_unproven=True, shrinkage=0.1)}),
     "noise on every row": (
         losses.Softmax(3), "3", {"langevin": Langevin(allow_unproven=True), "sampling": EveryRow()},

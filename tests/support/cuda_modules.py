@@ -32,6 +32,7 @@ from gpuboost.growth import DepthWise, LeafWise, Oblivious, SignStump
 from gpuboost.langevin import Langevin
 from gpuboost.learners import Linear, RandomByNode
 from gpuboost.losses import XENDCG, AbsoluteError, Huber, LambdaMART, Softmax, SquaredError, StochasticRank, registry
+from gpuboost.multi_output import EveryOutput, OneTree, RandomOutputs, RandomProjection
 from gpuboost.recipe import Recipe
 from gpuboost.sampling import ImportanceSampling, UniformSampling, smart_second_order
 from gpuboost.steps import GradientStep, LineSearchStep, automatic
@@ -88,6 +89,11 @@ def cases() -> tuple[Callable[[], set[Asked]], ...]:
             for growth, limits in product((DepthWise, Oblivious), (disturbed, extra))
         ),
         (some, replace(drawn_rows, base_learner=BestOfFamilies((Linear(),)))),
+        *(
+            (few, Recipe(Softmax(3), 1, growth=DepthWise(Limits(8, 3, 2)), multi_output=OneTree(sketch)))
+            for sketch in (EveryOutput(), RandomOutputs(2), RandomProjection(2))
+        ),
+        (few, Recipe(Softmax(3), 1, sampling=smart_second_order(0.5), multi_output=OneTree())),
         (wide, Recipe(SquaredError(), 2, growth=DepthWise(Limits(8, 3, directions=(1,) * 28)))),
         *(
             (some, Recipe(SquaredError(), 1, growth=growth(limits)))
@@ -128,6 +134,7 @@ def _asked_by_shards() -> set[Asked]:
         ("real", Recipe(SquaredError(), 1)),
         ("real", Recipe(registry.get("absolute_error"), 1, step=automatic(registry.get("absolute_error")))),
         ("3", Recipe(registry.get("softmax", n_classes=3), 1, growth=Oblivious(Limits(6, 6, 2)))),
+        ("3", Recipe(registry.get("softmax", n_classes=3), 1, multi_output=OneTree(RandomOutputs(2)))),
     ):
         case = random_case(4, 60, 2, target=target)
         runtime, share = emulated_runtime(), RowsOfGpu(Alone(), 0, 60, 60, 1, 1.0)

@@ -35,8 +35,11 @@ def _scores_of_row(model: Json, row: Row, rounds: int | None) -> list[Score]:
     scale = past if not isinstance(past, list) else past[-1 if rounds is None else rounds - 1]
     x = _encoded(model, row)
     terms: list[list[float]] = [[bias] for bias in model["bias"]]
+    first: Json = {}
     for part in parts:
-        terms[part["output"]] += [scale * part["factor"] * term for term in _terms(model, part, x)]
+        first = part if part["output"] == 0 else first
+        whole = part if "trees" not in model or "feature" in part else {**first, **part}
+        terms[part["output"]] += [scale * part["factor"] * term for term in _terms(model, whole, x)]
     return [Score(math.fsum(each), math.fsum(map(abs, each))) for each in terms]
 
 

@@ -96,7 +96,11 @@ class Grammar:
         if kind == CLASSIFIER and isinstance(loss, PerOutput):
             document["extra"]["classes"] = {"dtype": "int64", "values": list(range(k))}
         if version == 3 or self.rng.random() < 0.5:
-            return document | {"trees": [self.tree(output) for _ in range(rounds) for output in range(k)]}
+            trees = [self.tree(output) for _ in range(rounds) for output in range(k)]
+            if k > 1 and rounds and self.rng.random() < 0.4:
+                document["version"] = 4
+                trees = [tree for first in range(0, len(trees), k) for tree in self.sharing(trees[first : first + k])]
+            return document | {"trees": trees}
         spaces = [self.space() for _ in range(self.count(1, 3))]
         components = [self.component(output, spaces) for _ in range(rounds) for output in range(k)]
         centres = [[float(c) for c in self.rng.normal(size=256)] for _ in features]
@@ -207,6 +211,16 @@ class Grammar:
         line = {"output": output, "version": self.count(-1, 3), "factor": self.number(3.0)}
         line |= {name: [node[name] for node in nodes] for name in entries}
         return line | {"sets": [[i, node["set"]] for i, node in enumerate(nodes) if "set" in node]}
+
+    def sharing(self, trees: list[Json]) -> list[Json]:
+        """The trees of a round, of which the last and perhaps others have the nodes of the first."""
+        first, *others = trees
+        kept = [tree if self.rng.random() < 0.3 else self.shared(first, tree) for tree in others[:-1]]
+        return [first, *kept, self.shared(first, others[-1])]
+
+    def shared(self, first: Json, tree: Json) -> Json:
+        values = [0.0 if f >= 0 else self.number(3.0) for f in first["feature"]]
+        return {name: tree[name] for name in ("output", "version", "factor")} | {"value": values}
 
     def grow(self, nodes: list[Json], depth: int) -> int:
         """Append a subtree; returns the number of its root."""

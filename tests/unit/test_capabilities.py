@@ -29,7 +29,7 @@ VERBS = {
     "langevin": ("noise",),
     "line_search": ("line_search", "length_along"),
     "base_learners": ("smoothing",),
-    "one_tree": ("grow_together",),
+    "one_tree": ("grow_together", "squared_norms", "chosen_outputs", "projected_outputs"),
     "worker_streams": ("slots",),
 }
 

@@ -128,6 +128,7 @@ def test_all_verbs_between_gradients_and_scores_are_recorded():
     assert {name.split(".")[0] for name in VERBS} == {
         "Targets", "RankingGradients", "SmoothedRankingGradients", "Importance", "Control", "Leaves", "LineSearch",
         "CudaSmoothing", "Cuda", "ArrayGradients", "CrossEntropyGradients", "GradientsOfHost",
+        "OneTreeOnDevice", "DeviceSketches",
     }  # fmt: skip
     assert len(VERBS) >= 17
 

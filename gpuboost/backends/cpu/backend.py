@@ -29,7 +29,7 @@ from gpuboost.backends.host import threads as host_threads
 from gpuboost.backends.host.ranking_losses import HostLosses
 from gpuboost.backends.host.threads import RowShares, ThreadPool, share
 from gpuboost.backends.host.workspace import Workspaces
-from gpuboost.backends.numerics import line_search
+from gpuboost.backends.numerics import line_search, sketches
 from gpuboost.backends.numerics.leaf_values import climbed, leaf_quantiles, whole_weights
 from gpuboost.backends.numerics.monotone import bound_leaves
 from gpuboost.backends.numerics.probabilities import ProbabilityRule
@@ -227,6 +227,15 @@ class Cpu:
         self, data: TrainingSet, target: Target, searched: Gradients, candidates: Candidates, limits: Limits
     ) -> tuple[Structure, ...]:
         return self._one_tree.grow(data, target, searched, candidates, limits)
+
+    def squared_norms(self, gradients: Gradients) -> Array:
+        return sketches.squared_norms(gradients)
+
+    def chosen_outputs(self, gradients: Gradients, outputs: Array, factors: Array) -> Gradients:
+        return sketches.chosen_outputs(gradients, outputs, factors)
+
+    def projected_outputs(self, gradients: Gradients, matrix: Array) -> Gradients:
+        return sketches.projected_outputs(gradients, matrix)
 
     def leaf_values(
         self,

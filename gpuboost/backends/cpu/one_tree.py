@@ -7,7 +7,7 @@ import numpy as np
 from gpuboost.backends.cpu import sums as cpu_sums
 from gpuboost.backends.host.threads import RowShares, ThreadPool, share
 from gpuboost.backends.host.workspace import Workspaces
-from gpuboost.backends.numerics.one_tree import NOISE, VectorNode, VectorSplit, VectorTree
+from gpuboost.backends.numerics.one_tree import NOISE, RowsOfHost, VectorNode, VectorSplit, VectorTree, best_of
 from gpuboost.backends.prediction.flat_forest import FlatForest
 from gpuboost.backends.prediction.memo import Memo
 from gpuboost.backends.prediction.routing import dense_rows
@@ -33,7 +33,7 @@ class OneTreeGrowth:
 
     def __init__(self, pool: ThreadPool, workspaces: Workspaces) -> None:
         self._pool, self._workspaces, self._shares = pool, workspaces, RowShares(pool)
-        self._columns = Memo(_columns)
+        self._columns = Memo(columns_of)
 
     def grow(
         self, data: TrainingSet, target: Target, searched: Gradients, candidates: Candidates, limits: Limits
@@ -44,9 +44,10 @@ class OneTreeGrowth:
         packed, units = self._packed(searched)
         kinds = data.cuts.n_bins, data.cuts.is_categorical
         search = _Search(columns, *kinds, packed, units, limits, self._pool)
-        tree = VectorTree(columns, *kinds, units, candidates, limits, search, search.sums)
+        rows = RowsOfHost(columns, *kinds, search, search.sums)
+        tree = VectorTree(rows, *kinds, units, candidates, limits)
         tree.grow()
-        leaf_of_row, nodes = tree.leaf_of_row(), tree.as_arrays()
+        leaf_of_row, nodes = rows.leaf_of_row(tree.nodes), tree.as_arrays()
         every = leaf_of_row if target.rows is None else self._routed(nodes, data)
         structures = []
         for output in range(len(target.gradients.g)):
@@ -83,8 +84,7 @@ class _Search:
         self._columns, self._kinds, self._packed, self._units, self._pool = (
             columns, (n_bins, categorical), packed, units, pool,
         )  # fmt: skip
-        least = limits.min_child_weight, limits.min_samples_leaf, limits.min_split_gain, NOISE
-        self._limits = (float(limits.reg_lambda), *least)
+        self._limits = limits_of(limits)
 
     def sums(self, rows: Array) -> Array:
         out = np.zeros(self._units.shape, np.int64)
@@ -107,15 +107,15 @@ class _Search:
             work(0, 1)
         else:
             self._pool.run(lambda part: work(part, self._pool.size))
-        return [_chosen(of_node) for of_node in found]
+        return [best_of(of_node, np.arange(d)) for of_node in found]
 
 
-def _chosen(found: Array) -> VectorSplit | None:
-    """The split of the largest gain, the lowest feature among equals. found (d, 4)."""
-    feature = int(np.argmax(found[:, 0]))
-    gain, at, missing_left, all_but = found[feature].tolist()
-    return VectorSplit(feature, gain, int(at), bool(missing_left), bool(all_but)) if gain > 0.0 else None
+def limits_of(limits: Limits) -> tuple[float, ...]:
+    """The kernels' ``VectorLimits``."""
+    least = limits.min_child_weight, limits.min_samples_leaf, limits.min_split_gain, NOISE
+    return float(limits.reg_lambda), *least
 
 
-def _columns(bins: Bins) -> Array:
+def columns_of(bins: Bins) -> Array:
+    """(d, n) uint8 bins, laid out in full."""
     return bins.columns if isinstance(bins, DenseBins) else np.ascontiguousarray(dense_rows(bins).T)

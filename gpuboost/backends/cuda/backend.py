@@ -17,6 +17,7 @@ from itertools import count
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpuboost.backends.cuda.all_reduce import AllReduce, RowsOfGpu
 from gpuboost.backends.cuda.arena import Arena
@@ -34,6 +35,8 @@ from gpuboost.backends.cuda.importance import Importance
 from gpuboost.backends.cuda.leaf_update import FusedLeafUpdate
 from gpuboost.backends.cuda.leaves import DeviceStructure, Grown, LeafOfRow, Leaves
 from gpuboost.backends.cuda.line_search import LineSearch
+from gpuboost.backends.cuda.outputs.one_tree import OneTreeOnDevice
+from gpuboost.backends.cuda.outputs.sketches import DeviceSketches
 from gpuboost.backends.cuda.plan import ArenaPlan
 from gpuboost.backends.cuda.prediction.contributions import CudaExplainer
 from gpuboost.backends.cuda.prediction.predict import CudaPredictor
@@ -80,7 +83,7 @@ class Cuda:
     arrays, for one of several streams of a device.
     """
 
-    offers = Capabilities(one_tree=False, worker_streams=True)
+    offers = Capabilities(worker_streams=True)
 
     def __init__(
         self, runtime: Runtime, shard: RowsOfGpu | None = None, threads: int = 1, copies: Copies | None = None
@@ -103,6 +106,9 @@ class Cuda:
         self._control = Control(self._runtime, self._arrays, self._rounds, self._targets)
         self._importance = Importance(self._runtime, self._arrays, self._rounds)
         self._leaves = Leaves(self._runtime, self._arrays, self._rounds, self._shapes, all_reduce)
+        of_targets = self._runtime, self._arrays, self._rounds, self._targets
+        self._one_tree = OneTreeOnDevice(*of_targets, self._leaves, all_reduce)
+        self._sketches = DeviceSketches(*of_targets, all_reduce)
         self._line_search = LineSearch(self._runtime, self._arrays, self._rounds, self._leaves)
         self._predictor = CudaPredictor(self._runtime, self._binner)
         self._explainer = CudaExplainer(self._runtime, self._binner)
@@ -236,6 +242,24 @@ class Cuda:
         grown = self._grow(data, gradients, output, arena, len(features), own_sums, noise, draw, cuts)
         return cast(Structure, DeviceStructure(grown, target.version))
 
+    def grow_together(
+        self, data: TrainingSet, target: Target, searched: Gradients, candidates: Candidates, limits: Limits
+    ) -> tuple[Structure, ...]:
+        given, own_sums = self._targets.given, target.own_leaves and not target.noisy
+        gradients = given(target.gradients)
+        by = gradients if searched is target.gradients else given(searched)
+        every = self._one_tree.grow(data, gradients, by, candidates, limits, own_sums)
+        return tuple(cast(Structure, DeviceStructure(grown, target.version)) for grown in every)
+
+    def squared_norms(self, gradients: Gradients) -> NDArray[np.float64]:
+        return self._sketches.squared_norms(self._targets.given(gradients))
+
+    def chosen_outputs(self, gradients: Gradients, outputs: Array, factors: Array) -> Gradients:
+        return self._sketches.chosen(self._targets.given(gradients), outputs, factors).as_gradients()
+
+    def projected_outputs(self, gradients: Gradients, matrix: Array) -> Gradients:
+        return self._sketches.projected(self._targets.given(gradients), matrix).as_gradients()
+
     def leaf_values(
         self,
         structure: Structure,
@@ -247,7 +271,7 @@ class Cuda:
     ) -> tuple[FittedTree, Array]:
         handle, now = cast("DeviceStructure | Structure", structure), self._targets.given(gradients)
         grown = handle.grown if isinstance(handle, DeviceStructure) else self._leaves.upload(handle, now)
-        tree = self._ring(grown, now).add(grown.output, structure.version)
+        tree = self._ring(grown, now).add(grown.output, structure.version, grown.shape)
         stale = structure.version != version
         return tree.as_tree(), self._leaves.values(grown, now, data, limits, stale, tree, noise)
 

@@ -22,7 +22,7 @@ from gpuboost.backends.cuda.tree_ring import DeviceTree, TreeRing, host_nodes
 from gpuboost.backends.numerics.leaf_values import weight_scale
 from gpuboost.backends.numerics.monotone import of_features
 from gpuboost.kernels.common.normal_table import TABLE
-from gpuboost.types import Array, Cuts, FittedTree, Limits, Noise, Structure, TrainingSet
+from gpuboost.types import Array, Cuts, FittedTree, Limits, Nodes, Noise, Structure, TrainingSet
 
 THREADS, DIGITS = 256, 256  # as in the kernels
 NEAR_BYTES = 48 << 10  # of shared memory that need no opt-in
@@ -46,6 +46,7 @@ class Grown:
     output: int
     own_sums: bool  # leaf values are computed from the tree's own sums
     blind: bool = False  # the shape was drawn at random, and the rows of each node are not counted yet
+    shape: Nodes | None = None  # the same nodes on the host, where growth waited for them
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,7 +108,8 @@ class Leaves:
         records["gain"], records["count"] = nodes.gain, nodes.count
         records["sum_h"] = np.rint(nodes.cover / state["unit_h"])
         on_device = [self._runtime.upload(as_bytes(array)) for array in (records, state)]
-        return Grown(on_device[0], on_device[1], gradients, None, output, own_sums=False, blind=structure.blind)
+        shape = None if structure.blind else nodes
+        return Grown(on_device[0], on_device[1], gradients, None, output, False, structure.blind, shape)
 
     def values(
         self,
@@ -142,7 +144,7 @@ class Leaves:
             update.launch()
             update = None
         if leaf_of_row is None:
-            leaf_of_row = self._find_leaves(grown, self._arrays.bins(data.bins), data.cuts, capacity)
+            leaf_of_row = self.find(grown, data, capacity)
         values = self._room("values", capacity, np.float64, output)
         sums, all_rows = self._room("sums", 2 * capacity, np.uint64, output), gradients.states[output : output + 1]
         other = stale or not grown.own_sums
@@ -267,6 +269,18 @@ class Leaves:
             factor=factor, scores=scores[tree.output],
         )  # fmt: skip
 
+    def find(self, grown: Grown, data: TrainingSet, capacity: int) -> Array:
+        """(n,) int32 the leaf of every row in a tree of at most so many nodes."""
+        state, nodes, bins = grown.state, grown.nodes, self._arrays.bins(data.bins)
+        place = STATE.fields["n_nodes"][1] // 4  # type: ignore[index]
+        steps = self._flatten(nodes, state.reshape(-1).view(np.int32)[place : place + 1], data.cuts, capacity)
+        leaf_of_row = self._room("leaf_of_row", bins.n, np.int32, grown.output)
+        self._kernel("find_leaves")(
+            self._blocks(bins.n), (THREADS,),
+            steps=steps, nodes=nodes, rows=bins.rows, n=bins.n, shift=bins.shift, leaf_of_row=leaf_of_row,
+        )  # fmt: skip
+        return leaf_of_row
+
     # parts of the above
 
     def _record(self, grown: Grown, ring: TreeRing) -> dict[str, Any]:
@@ -284,17 +298,6 @@ class Leaves:
             nowhere = self._slot.words  # no word of it is read
             return {"deviation": 0.0, "seed_low": 0, "seed_high": 0, "iteration": nowhere, "name": 0}
         return {"deviation": noise.deviation, **(noise.key / output).arguments}
-
-    def _find_leaves(self, grown: Grown, bins: DeviceBins, cuts: Cuts, capacity: int) -> Array:
-        state, nodes = grown.state, grown.nodes
-        place = STATE.fields["n_nodes"][1] // 4  # type: ignore[index]
-        steps = self._flatten(nodes, state.reshape(-1).view(np.int32)[place : place + 1], cuts, capacity)
-        leaf_of_row = self._room("leaf_of_row", bins.n, np.int32, grown.output)
-        self._kernel("find_leaves")(
-            self._blocks(bins.n), (THREADS,),
-            steps=steps, nodes=nodes, rows=bins.rows, n=bins.n, shift=bins.shift, leaf_of_row=leaf_of_row,
-        )  # fmt: skip
-        return leaf_of_row
 
     def _flatten(self, nodes: Array, count: Array, cuts: Cuts, capacity: int) -> Array:
         steps = self._room("steps", capacity * STEP_BYTES, np.uint8, 0)

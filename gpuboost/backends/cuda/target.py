@@ -209,10 +209,7 @@ class Targets:
             g, h, noisy = (array.view(np.uint32) for array in (gradients.g, gradients.h, made["g"]))
             launch = Launcher(self._runtime, *noise_kernel(noise.scale))
             launch(self._blocks(-(-room // 256)), (256,), g=g, h=h, n=room, k=k, out=noisy, **asked)
-            counted = {name: asked[name] for name in ("times", "has_times", "drawn", "m")}
-            self._measure("measure_noisy")(
-                grid, (EXTENT_THREADS,), g=made["g"], h=gradients.h, room=room, **counted, **measures
-            )
+            self.measure_drawn(made["g"], gradients.h, gradients, made)
         lost = gradients.lost
         return DeviceGradients(made["g"], gradients.h, times, states=made["states"], sample=sample, lost=lost)
 
@@ -290,6 +287,19 @@ class Targets:
         )  # fmt: skip
         if self._all_reduce is not None:
             self._all_reduce.settle(scratch, states, n)
+
+    def measure_drawn(self, g: Array, h: Array, of: DeviceGradients, made: dict[str, Array]) -> None:
+        """Write ``made["states"]`` of (k, room) gradients of the rows of others. made: see ``drawn_room``."""
+        (k, room), sample = g.shape, of.sample
+        scratch = self.scratch(k, room)
+        self._measure("measure_noisy")(
+            (*self._grid(room, STRETCH), k), (EXTENT_THREADS,),
+            g=g, h=h, **self._arrays.times(of.multiplicity), drawn=sample is not None,
+            m=self._arrays.no_times if sample is None else sample.m, room=room, **scratch,
+            weights=made["weights"], most=made["most"], state=made["states"],
+        )  # fmt: skip
+        if self._all_reduce is not None:
+            self._all_reduce.settle(scratch, made["states"], room)
 
     def _room(self, k: int, n: int) -> DeviceGradients:
         def make() -> DeviceGradients:

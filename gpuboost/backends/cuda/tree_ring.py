@@ -48,8 +48,8 @@ class TreeRing:
     def _half_bytes(self) -> int:
         return self._half * self.capacity * NODE.itemsize
 
-    def add(self, output: int, version: int) -> DeviceTree:
-        """Handle of a tree that will be recorded at ``handle.slot``."""
+    def add(self, output: int, version: int, shape: Nodes | None = None) -> DeviceTree:
+        """Handle of a tree that will be recorded at ``handle.slot``. shape: its nodes, if the host has them."""
         half, first = divmod(self._next, self._half)
         if first == 0:
             self._fetch(1 - half)
@@ -57,7 +57,7 @@ class TreeRing:
                 self._runtime.wait()
                 self._read(0)
                 self._read(1)
-        tree = DeviceTree(self, self._next, output, version)
+        tree = DeviceTree(self, self._next, output, version, shape)
         self._waiting[half].append(tree)
         self._next = (self._next + 1) % self.slots
         return tree
@@ -103,6 +103,7 @@ class DeviceTree:
     slot: int
     output: int
     version: int
+    shape: Nodes | None = None  # its nodes, if the host has them; one record for all trees that share them
     host: FittedTree | None = field(default=None)
 
     @property
@@ -155,6 +156,8 @@ def _host_tree(nodes: NDArray[Any], unit_h: float, tree: DeviceTree) -> FittedTr
     def of(name: str, dtype: Any) -> Any:
         return np.ascontiguousarray(nodes[name].astype(dtype))
 
+    if tree.shape is not None:
+        return FittedTree(tree.shape, of("value", np.float64), tree.output, tree.version)
     host_nodes = Nodes(
         feature=of("feature", np.int32),
         bin=of("bin", np.int32),

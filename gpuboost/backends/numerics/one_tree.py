@@ -1,4 +1,4 @@
-"""Growth of one tree for several outputs, depth-wise or leaf-wise; the machine searches the splits.
+"""Growth of one tree for several outputs, depth-wise or leaf-wise; the machine holds the rows and searches the splits.
 
 A leaf of rows R has a value for each output, and takes the sum over the outputs of G_j^2 / (H_j + lambda) off the loss,
 twice; the gain of a split is that of its two sides less that of the node. Sums are of integers, and terms are added in
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -36,7 +36,8 @@ class VectorNode:
     """A node of the growing tree."""
 
     number: int
-    rows: Array  # (.,) int64, positions in the target's rows
+    rows: Any  # as the machine holds them
+    count: int  # of them
     depth: int
     sums: Array  # (s, 2) int64 of g and h
     features: Array  # int32 those that compete, increasing
@@ -45,31 +46,57 @@ class VectorNode:
     right: int = 0
 
 
-Search: TypeAlias = Callable[[list[VectorNode]], list[VectorSplit | None]]
-"""The best split of each node"""
+def best_of(found: Array, features: Array) -> VectorSplit | None:
+    """The split of the largest gain, the lowest feature among equals.
 
-Sums: TypeAlias = Callable[[Array], Array]
-"""(.,) rows -> (s, 2) int64 sums of g and h"""
+    found (t, 4): gain, bin, whether missing values go left, whether all categories do, of each of (t,) features.
+    """
+    place = int(np.argmax(found[:, 0]))
+    gain, at, missing_left, all_but = found[place].tolist()
+    return VectorSplit(int(features[place]), gain, int(at), bool(missing_left), bool(all_but)) if gain > 0.0 else None
+
+
+class Division(NamedTuple):
+    """The rows of a node that is split, as its machine holds them."""
+
+    left: Any
+    right: Any
+    n_left: int
+    sums: Array  # (s, 2) int64, of the left rows
+
+
+class TreeRows(Protocol):
+    """The rows of a tree on a machine."""
+
+    def every(self) -> tuple[Any, int, Array]:
+        """All rows, their number, and (s, 2) int64 sums of g and h."""
+        ...
+
+    def search(self, nodes: list[VectorNode]) -> list[VectorSplit | None]:
+        """The best split of each node."""
+        ...
+
+    def divide(self, nodes: list[VectorNode], first: int) -> list[Division]:
+        """The rows of nodes that have a split. Children of node i have the numbers first + 2 i and one more."""
+        ...
 
 
 @dataclass
 class VectorTree:
     """A growing tree."""
 
-    columns: Array  # (d, m) uint8 bins of the target's rows
+    rows: TreeRows
     n_bins: Array
     categorical: Array
     units: Array  # (s, 2) float64: values of a unit of g and of h
     candidates: Candidates
     limits: Limits
-    search: Search
-    sums: Sums
     nodes: list[VectorNode] = field(default_factory=list)
 
     def grow(self) -> None:
         """Grow the tree from its root."""
-        root = np.arange(self.columns.shape[1])
-        self._add(root, 0, self.sums(root))
+        rows, count, sums = self.rows.every()
+        self._add(rows, count, 0, sums)
         (self._depth_wise if self.limits.growth == "depthwise" else self._leaf_wise)()
 
     def _depth_wise(self) -> None:
@@ -77,14 +104,14 @@ class VectorTree:
         while level:
             self._find(level)
             chosen = self._gaining_most(level)[: self._room]
-            level = [child for node in sorted(chosen, key=lambda node: node.number) for child in self._divide(node)]
+            level = self._divide(sorted(chosen, key=lambda node: node.number))
 
     def _leaf_wise(self) -> None:
         leaves = self.nodes[:]
         self._find(leaves)
         while self._room and (open_leaves := self._gaining_most(leaves)):
             leaves.remove(open_leaves[0])
-            children = self._divide(open_leaves[0])
+            children = self._divide(open_leaves[:1])
             self._find(children)
             leaves += children
 
@@ -106,10 +133,10 @@ class VectorTree:
             for node in nodes
             if node.depth < limits.max_depth
             and node.sums[:, 1].any()
-            and len(node.rows) >= 2 * limits.min_samples_leaf
+            and node.count >= 2 * limits.min_samples_leaf
             and self.mean_h(node.sums) >= 2.0 * limits.min_child_weight
         ]
-        for node, split in zip(able, self.search(able) if able else [], strict=True):
+        for node, split in zip(able, self.rows.search(able) if able else [], strict=True):
             node.split = split
 
     @staticmethod
@@ -117,37 +144,24 @@ class VectorTree:
         gaining = [(node.split.gain, node) for node in nodes if node.split is not None]
         return [node for _, node in sorted(gaining, key=lambda pair: (-pair[0], pair[1].number))]
 
-    def _divide(self, node: VectorNode) -> list[VectorNode]:
-        assert node.split is not None
-        split = node.split
-        codes, missing = self.columns[split.feature][node.rows], int(self.n_bins[split.feature])
-        if self.categorical[split.feature]:
-            left = np.full(len(codes), True) if split.all_but else codes == split.bin
-        else:
-            left = codes <= split.bin
-        left = np.where(codes == missing, split.missing_left, left)
-        of_left = self.sums(node.rows[left])
-        children = [
-            self._add(node.rows[left], node.depth + 1, of_left),
-            self._add(node.rows[~left], node.depth + 1, node.sums - of_left),
-        ]
-        node.left, node.right = (child.number for child in children)
+    def _divide(self, nodes: list[VectorNode]) -> list[VectorNode]:
+        """Split these nodes; their children, in order."""
+        children = []
+        for node, side in zip(nodes, self.rows.divide(nodes, len(self.nodes)) if nodes else [], strict=True):
+            depth = node.depth + 1
+            left = self._add(side.left, side.n_left, depth, side.sums)
+            right = self._add(side.right, node.count - side.n_left, depth, node.sums - side.sums)
+            node.left, node.right = left.number, right.number
+            children += [left, right]
         return children
 
-    def _add(self, rows: Array, depth: int, sums: Array) -> VectorNode:
+    def _add(self, rows: Any, count: int, depth: int, sums: Array) -> VectorNode:
         number, candidates = len(self.nodes), self.candidates
         features = candidates.features
         if candidates.by_node is not None:
             features = features[subset(candidates.by_node[0], len(features), candidates.node_key(number, depth))]
-        self.nodes.append(VectorNode(number, rows, depth, sums, features))
+        self.nodes.append(VectorNode(number, rows, count, depth, sums, features))
         return self.nodes[-1]
-
-    def leaf_of_row(self) -> Array:
-        """(m,) int32 the leaf of each of the target's rows."""
-        found = np.empty(self.columns.shape[1], np.int32)
-        for node in self.nodes:
-            found[node.rows] = node.number  # children come after their parent
-        return found
 
     def as_arrays(self) -> Nodes:
         """The nodes; ``cover`` is the mean of H over the outputs."""
@@ -160,7 +174,7 @@ class VectorTree:
             right=np.array([node.right for node in self.nodes], np.int32),
             gain=np.array([s.gain if s else 0.0 for s in made], np.float64),
             cover=np.array([self.mean_h(node.sums) for node in self.nodes], np.float64),
-            count=np.array([len(node.rows) for node in self.nodes], np.int64),
+            count=np.array([node.count for node in self.nodes], np.int64),
             left_set=np.array([self._set(s) for s in made], np.uint32).reshape(-1, 8),
         )
 
@@ -172,3 +186,40 @@ class VectorTree:
             for c in members:
                 words[c // 32] |= 1 << (c % 32)
         return words
+
+
+@dataclass
+class RowsOfHost:
+    """The rows of a tree in the host's memory: positions in the target's rows."""
+
+    columns: Array  # (d, m) uint8 bins of the target's rows
+    n_bins: Array
+    categorical: Array
+    search: Callable[[list[VectorNode]], list[VectorSplit | None]]
+    sums: Callable[[Array], Array]  # (.,) rows -> (s, 2) int64 sums of g and h
+
+    def every(self) -> tuple[Array, int, Array]:
+        root = np.arange(self.columns.shape[1])
+        return root, len(root), self.sums(root)
+
+    def divide(self, nodes: list[VectorNode], first: int) -> list[Division]:
+        return [self._divided(node) for node in nodes]
+
+    def _divided(self, node: VectorNode) -> Division:
+        assert node.split is not None
+        split = node.split
+        codes, missing = self.columns[split.feature][node.rows], int(self.n_bins[split.feature])
+        if self.categorical[split.feature]:
+            left = np.full(len(codes), True) if split.all_but else codes == split.bin
+        else:
+            left = codes <= split.bin
+        left = np.where(codes == missing, split.missing_left, left)
+        of_left = node.rows[left]
+        return Division(of_left, node.rows[~left], len(of_left), self.sums(of_left))
+
+    def leaf_of_row(self, nodes: list[VectorNode]) -> Array:
+        """(m,) int32 the leaf of each of the target's rows."""
+        found = np.empty(self.columns.shape[1], np.int32)
+        for node in nodes:
+            found[node.rows] = node.number  # children come after their parent
+        return found

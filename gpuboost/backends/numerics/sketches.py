@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+
 import numpy as np
 
 from gpuboost.kernels.gradients import pointwise
@@ -12,8 +15,25 @@ ROWS = 1 << 13  # of a block, which stays in the cache
 
 def squared_norms(gradients: Gradients) -> Array:
     """(k,) float64 sums over the rows of g^2, a row of multiplicity m counting m times."""
+    return np.array([pointwise.sum_in_order(squares) for squares in squared(gradients)])
+
+
+def squared(gradients: Gradients) -> Iterator[Array]:
+    """(m,) float64 g^2 times the multiplicity, output by output."""
     times = 1.0 if gradients.multiplicity is None else gradients.multiplicity.astype(np.float64)
-    return np.array([pointwise.sum_in_order(np.square(g.astype(np.float64)) * times) for g in gradients.g])
+    return (np.square(g.astype(np.float64)) * times for g in gradients.g)
+
+
+def chosen_outputs(gradients: Gradients, outputs: Array, factors: Array) -> Gradients:
+    """The gradients of (s,) outputs, g times (s,) float64 factors."""
+    g = (gradients.g[outputs].astype(np.float64) * factors[:, None]).astype(np.float32)
+    return replace(gradients, g=g, h=gradients.h[outputs])
+
+
+def projected_outputs(gradients: Gradients, matrix: Array) -> Gradients:
+    """Sums of the outputs' g by (k, s) factors, each with the mean of h."""
+    mean = mean_curvature(gradients.h)
+    return replace(gradients, g=projected(gradients.g, matrix), h=np.repeat(mean[None], matrix.shape[1], axis=0))
 
 
 def projected(g: Array, matrix: Array) -> Array:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuboost.backends.numerics import line_search
+from gpuboost.backends.numerics import line_search, sketches
 from gpuboost.backends.numerics.exact_sums import fixed_order_sum, integers
 from gpuboost.backends.numerics.leaf_values import climbed, leaf_noise, newton_values, weighted_quantile, whole_weights
 from gpuboost.backends.numerics.monotone import bound_leaves
@@ -181,6 +181,15 @@ class Reference:
         self, data: TrainingSet, target: Target, searched: Gradients, candidates: Candidates, limits: Limits
     ) -> tuple[Structure, ...]:
         return one_tree.grow_together(data, target, searched, candidates, limits)
+
+    def squared_norms(self, gradients: Gradients) -> Array:
+        return sketches.squared_norms(gradients)
+
+    def chosen_outputs(self, gradients: Gradients, outputs: Array, factors: Array) -> Gradients:
+        return sketches.chosen_outputs(gradients, outputs, factors)
+
+    def projected_outputs(self, gradients: Gradients, matrix: Array) -> Gradients:
+        return sketches.projected_outputs(gradients, matrix)
 
     def leaf_values(
         self,

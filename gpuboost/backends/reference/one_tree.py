@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from gpuboost.backends.numerics.exact_sums import integers
-from gpuboost.backends.numerics.one_tree import NOISE, VectorNode, VectorSplit, VectorTree
+from gpuboost.backends.numerics.one_tree import NOISE, RowsOfHost, VectorNode, VectorSplit, VectorTree
 from gpuboost.backends.prediction.routing import dense_rows, route
 from gpuboost.types import Array, Candidates, Gradients, Limits, Structure, Target, TrainingSet
 
@@ -21,11 +21,11 @@ def grow_together(
     bins = dense_rows(data.bins)
     columns = (bins if target.rows is None else bins[target.rows]).T
     search = _Search(columns, data, values, np.array([units for *_, units in each]), limits)
-    tree = VectorTree(
-        columns, data.cuts.n_bins, data.cuts.is_categorical, search.units, candidates, limits, search, search.sums
-    )
+    kinds = data.cuts.n_bins, data.cuts.is_categorical
+    rows = RowsOfHost(columns, *kinds, search, search.sums)
+    tree = VectorTree(rows, *kinds, search.units, candidates, limits)
     tree.grow()
-    leaf_of_row, nodes = tree.leaf_of_row(), tree.as_arrays()
+    leaf_of_row, nodes = rows.leaf_of_row(tree.nodes), tree.as_arrays()
 
     def sums(output: int) -> tuple[Array, Array] | None:
         if not target.gives_leaf_sums:

@@ -17,6 +17,7 @@ from gpuboost.backends.host.threads import ThreadPool
 from gpuboost.backends.host.workspace import Workspaces
 from gpuboost.backends.numerics.leaf_values import climbed, weight_scale
 from gpuboost.backends.numerics.monotone import bound_leaves
+from gpuboost.backends.numerics.one_tree import VectorTree
 from gpuboost.backends.numerics.probabilities import ProbabilityRule
 from gpuboost.backends.numerics.random_trees import counted, random_structure
 from gpuboost.backends.protocol import CPU_SHARDS
@@ -25,6 +26,7 @@ from gpuboost.backends.sharded.drawing import draw
 from gpuboost.backends.sharded.extents import Extent, Scales, scales_of
 from gpuboost.backends.sharded.grower import ShardedGrower
 from gpuboost.backends.sharded.machine import Machine
+from gpuboost.backends.sharded.one_tree import ShardedRows
 from gpuboost.backends.sharded.ordered import joined
 from gpuboost.backends.sharded.quantiles import quantiles
 from gpuboost.backends.sharded.shard import Shard
@@ -200,6 +202,39 @@ class Sharded(Machine):
         leaf_of_all = leaf_of_row if target.rows is None else None
         return Structure(nodes, output, target.version, leaf_of_all, leaf_sums, weight=weight)
 
+    def grow_together(
+        self, data: TrainingSet, target: Target, searched: Gradients, candidates: Candidates, limits: Limits
+    ) -> tuple[Structure, ...]:
+        scales, number = [self._scales(searched, j)[0] for j in range(searched.g.shape[0])], next(self._driver.numbers)
+        rows = ShardedRows(number, self._driver, target, searched, tuple(scales), data.cuts, limits, self._pool)
+        tree = VectorTree(rows, data.cuts.n_bins, data.cuts.is_categorical, rows.units, candidates, limits)
+        tree.grow()
+        nodes, sizes = tree.as_arrays(), searched.g.sizes
+        (kept,) = self._driver.keep(1, Shard.settle_together, number)
+        leaf_of_row = self._driver.array(kept, (sum(sizes),), sizes)
+        leaf_of_all = leaf_of_row if target.rows is None else None
+
+        def structure(output: int) -> Structure:
+            sums = None
+            if target.gives_leaf_sums:
+                exact, _, units = self._leaf_integers(target.gradients, output, leaf_of_row, len(nodes.feature))
+                sums = exact[:, 0] * units[0], exact[:, 1] * units[1]
+            return Structure(nodes, output, target.version, leaf_of_all, sums)
+
+        return tuple(structure(output) for output in range(target.gradients.g.shape[0]))
+
+    def squared_norms(self, gradients: Gradients) -> Array:
+        of_shards = self._driver.ask_each(Shard.squared_norms, self._with_firsts(gradients))
+        return np.array([joined(parts) for parts in zip(*of_shards, strict=True)])
+
+    def chosen_outputs(self, gradients: Gradients, outputs: Array, factors: Array) -> Gradients:
+        shape, sizes = (len(outputs), gradients.g.shape[1]), gradients.g.sizes
+        return self._made(shape, sizes, Shard.chosen_outputs, gradients, outputs, factors)
+
+    def projected_outputs(self, gradients: Gradients, matrix: Array) -> Gradients:
+        shape, sizes = (matrix.shape[1], gradients.g.shape[1]), gradients.g.sizes
+        return self._made(shape, sizes, Shard.projected_outputs, gradients, matrix)
+
     def leaf_values(
         self, structure: Structure, gradients: Gradients, data: TrainingSet, limits: Limits, version: int,
         noise: Noise | None = None,
@@ -286,10 +321,13 @@ class Sharded(Machine):
     def _scales(self, gradients: Gradients, output: int) -> tuple[Scales, int]:
         """The scales at which gradients become integers, and the sum of the rows' multiplicities."""
         if self._last_extents is None or self._last_extents[0] is not gradients.g:
-            firsts = np.cumsum([0, *gradients.g.sizes])[:-1].tolist()
-            each = [(gradients, first) for first in firsts]
-            self._last_extents = gradients.g, self._driver.ask_each(Shard.size_of, each)
+            self._last_extents = gradients.g, self._driver.ask_each(Shard.size_of, self._with_firsts(gradients))
         return scales_of(self._last_extents[1], output)
+
+    @staticmethod
+    def _with_firsts(gradients: Gradients) -> list[tuple[Gradients, int]]:
+        """The gradients, and the number of each shard's first row among theirs."""
+        return [(gradients, first) for first in np.cumsum([0, *gradients.g.sizes])[:-1].tolist()]
 
 
 def _no_rows(default: Array) -> SparseBins:

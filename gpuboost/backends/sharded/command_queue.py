@@ -66,6 +66,7 @@ class RemoteStructure:
     ref: Any  # Distributed
     output: int
     version: int
+    trees: list[RemoteTree] = field(default_factory=list)  # those made of it, and of what shares its nodes
 
 
 @dataclass(slots=True, eq=False)
@@ -76,6 +77,7 @@ class RemoteTree:
     output: int
     version: int
     host: FittedTree | None = None
+    together: list[RemoteTree] = field(default_factory=list)  # fetched in one message, so that they share their nodes
 
     @property
     def fetched(self) -> FittedTree:

@@ -158,6 +158,21 @@ class GpuShard:
     ) -> tuple[tuple[Structure], None]:
         return (self._cuda.grow(self._data, Target(version, None, gradients), output, candidates, limits),), None
 
+    def grow_together(
+        self, gradients: Gradients, version: int, searched: Gradients, candidates: Candidates, limits: Limits
+    ) -> tuple[tuple[Structure, ...], None]:
+        target = Target(version, None, gradients)
+        return self._cuda.grow_together(self._data, target, searched, candidates, limits), None
+
+    def squared_norms(self, gradients: Gradients) -> Array:
+        return self._cuda.squared_norms(gradients)
+
+    def chosen_outputs(self, gradients: Gradients, outputs: Array, factors: Array) -> tuple[tuple[Gradients], None]:
+        return (self._cuda.chosen_outputs(gradients, outputs, factors),), None
+
+    def projected_outputs(self, gradients: Gradients, matrix: Array) -> tuple[tuple[Gradients], None]:
+        return (self._cuda.projected_outputs(gradients, matrix),), None
+
     def leaf_values(
         self, structure: Structure, gradients: Gradients, limits: Limits, version: int
     ) -> tuple[tuple[FittedTree, Array], None]:

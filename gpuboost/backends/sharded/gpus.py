@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpuboost.backends.numerics.leaf_values import weight_scale
 from gpuboost.backends.protocol import GPU_SHARDS
@@ -130,6 +131,28 @@ class ShardedGpus(Machine):
         (number,) = self._calls.keep(1, GpuShard.grow, target.gradients.g, target.version, output, candidates, limits)
         return cast(Structure, RemoteStructure(self._array(number, ()), output, target.version))
 
+    def grow_together(
+        self, data: TrainingSet, target: Target, searched: Gradients, candidates: Candidates, limits: Limits
+    ) -> tuple[Structure, ...]:
+        k, g = target.gradients.g.shape[0], target.gradients.g
+        numbers = self._calls.keep(k, GpuShard.grow_together, g, target.version, searched.g, candidates, limits)
+        trees: list[RemoteTree] = []
+        made = (RemoteStructure(self._array(one, ()), j, target.version, trees) for j, one in enumerate(numbers))
+        return tuple(cast(Structure, one) for one in made)
+
+    def squared_norms(self, gradients: Gradients) -> NDArray[np.float64]:
+        return np.asarray(self._calls.ask(GpuShard.squared_norms, gradients.g)[0])
+
+    def chosen_outputs(self, gradients: Gradients, outputs: Array, factors: Array) -> Gradients:
+        (number,) = self._calls.keep(1, GpuShard.chosen_outputs, gradients.g, outputs, factors)
+        both = self._array(number, (len(outputs), gradients.g.shape[1]))
+        return Gradients(both, both)
+
+    def projected_outputs(self, gradients: Gradients, matrix: Array) -> Gradients:
+        (number,) = self._calls.keep(1, GpuShard.projected_outputs, gradients.g, matrix)
+        both = self._array(number, (matrix.shape[1], gradients.g.shape[1]))
+        return Gradients(both, both)
+
     def leaf_values(
         self, structure: Structure, gradients: Gradients, data: TrainingSet, limits: Limits, version: int,
         noise: Noise | None = None,
@@ -137,7 +160,8 @@ class ShardedGpus(Machine):
         assert noise is None, "noise is not offered"
         grown = cast(RemoteStructure, structure)
         tree, leaf_of_row = self._calls.keep(2, GpuShard.leaf_values, grown.ref, gradients.g, limits, version)
-        made = RemoteTree(self._array(tree, ()), grown.output, grown.version)
+        made = RemoteTree(self._array(tree, ()), grown.output, grown.version, together=grown.trees)
+        grown.trees.append(made)
         return cast(FittedTree, made), self._array(leaf_of_row, (data.n_rows,))
 
     def leaf_quantiles(
@@ -165,7 +189,7 @@ class ShardedGpus(Machine):
             return
         seen: Any = tree
         if isinstance(seen, RemoteTree):
-            self._fetch([seen])
+            self._fetch(seen.together)
             seen = seen.fetched
         self._local.add_tree(scores, seen, factor, bins, cuts)
 

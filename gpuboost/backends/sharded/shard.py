@@ -13,12 +13,14 @@ from gpuboost.backends.cpu import formulas
 from gpuboost.backends.cpu import sums as cpu_sums
 from gpuboost.backends.cpu.backend import Cpu
 from gpuboost.backends.cpu.layout import laid_out, layout_of
+from gpuboost.backends.cpu.one_tree import columns_of
 from gpuboost.backends.cpu.partition import RowsByNode, rows_of_target
 from gpuboost.backends.cpu.sampling import control_variates
 from gpuboost.backends.cpu.sampling import draws as cpu_sampling
 from gpuboost.backends.cpu.sampling.noise import EVERY_ROW
 from gpuboost.backends.host.threads import ThreadPool, share
 from gpuboost.backends.host.workspace import Workspaces
+from gpuboost.backends.numerics import sketches
 from gpuboost.backends.numerics.probabilities import Parameters, ProbabilityRule
 from gpuboost.backends.prediction.flat_forest import FlatForest
 from gpuboost.backends.prediction.memo import Memo
@@ -29,6 +31,7 @@ from gpuboost.backends.sharded.ordered import Part, part_of_numbers
 from gpuboost.backends.sharded.quantiles import Residuals
 from gpuboost.backends.sharded.rows import ShardRows
 from gpuboost.backends.sharded.shard_data import ShardSource
+from gpuboost.backends.sharded.shared_tree import TreeOfShard
 from gpuboost.backends.sharded.worker_group import Kept, Message
 from gpuboost.kernels.common import fixed_point, philox
 from gpuboost.kernels.sampling import importance as sampling
@@ -61,7 +64,8 @@ class Shard:
         self._objects, self._cpu, self._pool = ObjectStore(), Cpu(threads), ThreadPool(threads)
         self._trees: dict[int, ShardRows] = {}
         self._workspaces = Workspaces()
-        self._full_columns = Memo(laid_out)
+        self._full_columns, self._every_column = Memo(laid_out), Memo(columns_of)
+        self._shared_trees: dict[int, TreeOfShard] = {}
         self._first = 0
 
     def do(self, message: Message) -> Any:
@@ -241,6 +245,48 @@ class Shard:
         leaf_of_row = rows.settle()
         self._workspaces.give_back(rows.workspace)
         return (leaf_of_row,), rows.count()
+
+    # one tree for several outputs
+
+    def begin_together(
+        self, tree: int, target: Target, searched: Gradients, scales: tuple[tuple[float, float], ...]
+    ) -> Array:
+        """Put all rows of the target into the root; return the (s, 2) sums of their integers."""
+        g, h, m = searched.g, searched.h, cpu_sums.multiplicity_of(searched)
+        packed, one = np.empty((g.shape[1], len(g)), np.int64), np.empty(g.shape[1], np.int64)
+        for output, scale in enumerate(scales):
+            fixed_point.pack(g[output], h[output], m, *scale, 0, len(one), one, np.zeros(8, np.int64))
+            packed[:, output] = one
+        columns = self._every_column.of(self._data.bins)
+        columns = columns if target.rows is None else np.ascontiguousarray(columns[:, target.rows])
+        self._shared_trees[tree] = TreeOfShard(columns, packed, self._data.cuts, self._pool)
+        return self._shared_trees[tree].sums
+
+    def histograms_together(self, tree: int, nodes: Array, lines: Array) -> tuple[Array, Array]:
+        return self._shared_trees[tree].histograms(nodes, lines)
+
+    def divide_together(
+        self, tree: int, numbers: Array, splits: tuple[tuple[int, float, int, bool, bool], ...]
+    ) -> tuple[Array, Array]:
+        return self._shared_trees[tree].divide(numbers, splits)
+
+    def settle_together(self, tree: int) -> tuple[tuple[Array], None]:
+        """Find the leaf of each row of the target."""
+        return (self._shared_trees.pop(tree).leaf_of_row(),), None
+
+    def squared_norms(self, gradients: Gradients, first: int) -> list[Part]:
+        """first: number of the shard's first row among those of the gradients."""
+        return [part_of_numbers(first, squares) for squares in sketches.squared(gradients)]
+
+    def chosen_outputs(
+        self, gradients: Gradients, outputs: Array, factors: Array
+    ) -> tuple[tuple[Array, Array, Array | None], None]:
+        return _arrays(sketches.chosen_outputs(gradients, outputs, factors)), None
+
+    def projected_outputs(self, gradients: Gradients, matrix: Array) -> tuple[tuple[Array, Array, Array | None], None]:
+        return _arrays(sketches.projected_outputs(gradients, matrix)), None
+
+    # the leaves
 
     def route(self, nodes: Nodes) -> tuple[tuple[Array], None]:
         data, leaf_of_row = self._data, np.empty(self._data.n_rows, np.int32)

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
 from gpuboost.backends.cuda.device.dry_run import DryRun
+from gpuboost.backends.cuda.outputs import one_tree
 from gpuboost.backends.cuda.plan import ArenaPlan, tile_width
 from gpuboost.backends.protocol import Backend
 from gpuboost.backends.workers import BuildFunction, WorkerSlot
 from gpuboost.keys import Key
-from gpuboost.types import Candidates, DenseBins, Limits, Sample, Structure, Target, TrainingSet
+from gpuboost.types import Candidates, DenseBins, Gradients, Limits, Sample, Structure, Target, TrainingSet
 
 if TYPE_CHECKING:  # it imports kernels, which take a while
     from gpuboost.backends.cuda.backend import Cuda
@@ -39,11 +40,14 @@ _IN_THE_ARENA = {
     "counts": "histograms", "partials": "partials", "partial_counts": "partials",
 }  # fmt: skip
 
+_OF_ONE_TREE = {"leaf_of_row": "node ids", "histograms": "histograms", "counts": "histograms", "nodes": "trees"}
+
 _OF_VERB = {
     "quantise": "bins", "start": "scores", "gradients": "gradients", "drawn_gradients": "gradients",
     "sample": "sample", "weigh": "sample",
     "draw": "sample", "losses": "sample", "keep_gradients": "sample", "node_control_variate": "sample",
     "leaf_control_variate": "sample",
+    "squared_norms": "gradients", "chosen_outputs": "gradients", "projected_outputs": "gradients",
     "leaf_values": "trees", "leaf_quantiles": "trees", "bound_leaves": "trees", "add_leaves": "trees",
     "line_search": "lists", "length_along": "lists",
 }  # fmt: skip
@@ -55,6 +59,7 @@ class TracedBackend:
     def __init__(self, machine: Cuda, runtime: DryRun) -> None:
         self._machine, self._runtime, self.name, self.offers = machine, runtime, machine.name, machine.offers
         self._plan: ArenaPlan | None = None
+        self._of_one_tree: dict[str, int] = {}
         self._drawn = 0  # rows that are gathered for a tree
         self._workers: list[TracedBackend] = []
 
@@ -79,6 +84,16 @@ class TracedBackend:
         self._plan = ArenaPlan.of(room, data.cuts, limits, self._runtime.sm_count, len(candidates.features))
         with self._runtime.purpose("arena"):
             return self._machine.grow(data, target, output, candidates, limits)
+
+    def grow_together(
+        self, data: TrainingSet, target: Target, searched: Gradients, candidates: Candidates, limits: Limits
+    ) -> tuple[Structure, ...]:
+        (k, room), s = target.gradients.g.shape, searched.g.shape[0]
+        self._drawn = 0 if target.rows is None else room
+        arrays = one_tree.sizes(room, k, s, candidates, limits, room)
+        self._of_one_tree = {name: length * dtype.itemsize for name, (length, dtype) in arrays.items()}
+        with self._runtime.purpose("arena"):
+            return self._machine.grow_together(data, target, searched, candidates, limits)
 
     def slots(self) -> Callable[[], WorkerSlot]:
         """Slots of workers whose allocations are traced too."""
@@ -109,6 +124,8 @@ class TracedBackend:
 
     def _add_to(self, sizes: dict[str, int]) -> None:
         """Add the arrays in which this backend grows trees to ``sizes``."""
+        for name, size in self._of_one_tree.items():
+            sizes[_OF_ONE_TREE.get(name, "lists")] += size
         if self._plan is None:
             return
         for name, (length, dtype) in self._plan.sizes().items():
