@@ -167,6 +167,8 @@ def _of_search(params: Mapping[str, Any]) -> tuple[str, str] | None:
         return "gains of past rounds choose the learners", "gb.CyclicGroups(1)"
     if is_one_of(params.get("multi_output"), ("one_tree",)):
         return "one tree for all outputs is grown", "multi_output='one_tree_per_output'"
+    if params.get("feature_costs") is not None:
+        return "features are paid for, as trees of past rounds decide,", "feature_costs=None"
     return None if params.get("forced_splits") is None else ("forced splits are made", "forced_splits=None")
 
 

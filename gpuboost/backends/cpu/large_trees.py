@@ -40,7 +40,7 @@ def suits(data: TrainingSet, target: Target, candidates: Candidates, limits: Lim
         return False
     if limits.symmetric or limits.bounded or limits.interactions is not None or limits.forced is not None:
         return False
-    if candidates.by_node is not None or candidates.noise is not None or candidates.cuts is not None:
+    if candidates.by_node is not None or candidates.chooses_by_more or candidates.cuts is not None:
         return False
     read = bins.rows, bins.columns, gradients.g, gradients.h, gradients.multiplicity, target.rows
     if not all(array is None or (array.flags.writeable and array.flags.c_contiguous) for array in read):
