@@ -42,6 +42,7 @@ from gpuboost.langevin.schedule import GeometricAnnealing as GeometricAnnealing
 from gpuboost.learners.by_level import RandomByLevel as RandomByLevel
 from gpuboost.learners.by_node import RandomByNode as RandomByNode
 from gpuboost.learners.cyclic import CyclicGroups as CyclicGroups
+from gpuboost.learners.feature_costs import FeatureCosts as FeatureCosts
 from gpuboost.learners.groups import RandomGroup as RandomGroup
 from gpuboost.learners.groups import RandomGroups as RandomGroups
 from gpuboost.learners.pairs import RandomLearners as RandomLearners

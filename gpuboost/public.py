@@ -18,6 +18,7 @@ POLICIES = {
     "SemiGreedyGroups": "gpuboost.learners.semi_greedy",
     "CyclicalTemperature": "gpuboost.langevin.schedule",
     "ExponentialDecay": "gpuboost.learning_rates.exponential",
+    "FeatureCosts": "gpuboost.learners.feature_costs",
     "GOSS": "gpuboost.sampling.goss",
     "GeometricAnnealing": "gpuboost.langevin.schedule",
     "GradientStep": "gpuboost.steps",

@@ -17,6 +17,7 @@ from gpuboost.composition.averaging import averaging_findings
 from gpuboost.composition.base_learner import base_learner_findings
 from gpuboost.composition.encoding import encoding_findings
 from gpuboost.composition.execution import execution_findings
+from gpuboost.composition.feature_costs import cost_findings
 from gpuboost.composition.findings import Finding, langevin_findings
 from gpuboost.composition.forced_splits import forced_findings
 from gpuboost.composition.interactions import interaction_findings
@@ -37,6 +38,7 @@ from gpuboost.learners import (
     FeatureViews,
     GainNoise,
     Selection,
+    charged,
     cut_rule,
     gain_noise,
     prepared,
@@ -96,6 +98,7 @@ class Recipe:
         # a sampling rule without a proof is requested by name
         if not self.langevin.allow_unproven:
             of_values = self.langevin_findings + self.monotone_findings + self.regularisation_findings
+            of_values += self.cost_findings
             _refuse_unproven(of_values, "gb.Langevin(allow_unproven=True)")
         if not declared(ExecutionTraits, self.execution).allow_unproven:
             _refuse_unproven(self.execution_findings, "gb.Asynchronous(..., allow_unproven=True)")
@@ -135,8 +138,10 @@ class Recipe:
         """The recipe with all that a base learner and a selection rule can compute once for these data."""
         ready = self.weak_learner.prepared(backend, data)
         if self.views is not None:
-            return replace(self, learners=self.views.prepared(self.learners, data.cuts), views=None)
+            drawn = self.views.prepared(self.learners, data.cuts)
+            return replace(self, learners=charged(drawn, self.growth.limits.costs, data.cuts), views=None)
         learners = prepared(self.learners, data.cuts, ready.n_groups(data))
+        learners = charged(learners, self.growth.limits.costs, data.cuts)
         if self.base_learner is None:
             return self if learners is self.learners else replace(self, learners=learners)
         return replace(self, base_learner=ready, learners=learners)
@@ -168,7 +173,7 @@ class Recipe:
         of_pieces = self.sampling_findings + self.langevin_findings + self.base_learner_findings
         of_pieces += self.execution_findings + self.learner_findings + self.monotone_findings
         of_pieces += self.interaction_findings + self.regularisation_findings + self.encoding_findings
-        of_pieces += self.forced_findings
+        of_pieces += self.forced_findings + self.cost_findings
         of_pieces += rate_findings(self.rates, self.langevin)
         trees = self.base_learner is None
         pieces = self.growth.limits, self.learners, self.langevin
@@ -215,6 +220,12 @@ class Recipe:
         """Findings about forced splits."""
         trees = self.base_learner is None
         return forced_findings(self.growth.limits, self.learners, self.langevin, trees=trees)
+
+    @property
+    def cost_findings(self) -> tuple[Finding, ...]:
+        """Findings about feature costs."""
+        trees = self.base_learner is None
+        return cost_findings(self.growth.limits, self.langevin, self.execution, trees=trees)
 
     @property
     def learner_findings(self) -> tuple[Finding, ...]:

@@ -261,6 +261,13 @@ NoiseScale: TypeAlias = Callable[[float, float], float]
 """(g, h) -> standard deviation of the noise on a row's gradient, in the Python that numba compiles"""
 
 
+class SplitCosts(NamedTuple):
+    """Costs of the splits of one tree, in units of gain: see ``backends.numerics.split_costs``."""
+
+    by_feature: NDArray[np.float64]  # (d,) not negative
+    by_row: float  # times the rows of the node
+
+
 @fast_dataclass
 @dataclass(frozen=True, slots=True)
 class Candidates:
@@ -268,7 +275,7 @@ class Candidates:
 
     ``root`` holds the cuts by which each feature may split the root: bit c of 256 allows the split that sends bins
     0 .. c left; a feature without a bit may not split the root. ``by_node`` draws that many features for every node,
-    or, with ``by_level``, for every level.
+    or, with ``by_level``, for every level; with ``weights``, each in proportion to its weight.
     """
 
     features: NDArray[np.int32]  # (t,) increasing; at least one
@@ -277,6 +284,13 @@ class Candidates:
     noise: Noise | None = None  # on each feature's gain in a node: ``backends.numerics.random_strength``
     by_level: bool = False  # True: the nodes of one depth have the same features
     cuts: Key | None = None  # stream of the one cut of each feature that competes in a node; None: all compete
+    weights: NDArray[np.float64] | None = None  # (t,) positive, of the draws of ``by_node``; None: equal ones
+    costs: SplitCosts | None = None  # None: splits cost nothing
+
+    @property
+    def chooses_by_more(self) -> bool:
+        """True if features are chosen by more than their gains: noise on them, or costs."""
+        return self.noise is not None or self.costs is not None
 
     def node_key(self, v: int, depth: int) -> Key:
         """The stream from which node v of this depth draws its features; for the root, that of a tree's draw."""
@@ -325,6 +339,14 @@ class Interactions(NamedTuple):
     same: tuple[int, ...] | None = None  # (columns,) number that columns of one origin share; None: each its own
 
 
+class ColumnCosts(NamedTuple):
+    """The penalties of ``gb.FeatureCosts``, its trade-off multiplied in, in units of gain."""
+
+    columns: tuple[float, ...]  # (columns of X,) paid in every round until a tree is split by the column
+    by_row: float  # paid by every split, for each row of its node
+    made_of: tuple[tuple[int, ...], ...] | None = None  # the columns of X of each column that trees see; None: itself
+
+
 class ForcedSplit(NamedTuple):
     """A split that every tree begins with: values up to the threshold go left."""
 
@@ -359,6 +381,7 @@ class Limits:
     extra_trees: bool = False  # True: one random cut of each feature competes in a node
     forced: ForcedSplit | None = None  # the first splits of every tree
     path_smooth: float = 0.0  # rows of the node above that each node's value is computed with
+    costs: ColumnCosts | None = None  # None: splits cost nothing
 
     @property
     def bounded(self) -> bool:

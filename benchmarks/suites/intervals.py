@@ -3,11 +3,15 @@
 Every model gets the same rows, 200 rounds of depth 6 at a rate of 0.1, and its library's defaults for all else.
 Calibrated models are fitted to three quarters of the rows; the rest calibrates them. Targets are divided by their
 standard deviation, so that widths are in this unit.
+
+The sets of NGBoost's paper are parts of their own: every library at its defaults, judged by the likelihood too, on
+several splits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -15,8 +19,9 @@ from typing import Any
 import numpy as np
 
 import gpuboost as gb
-from gpuboost.benchmarks.data import real
-from gpuboost.benchmarks.harness.experiments import Experiment, Finding, Options, of_data
+from gpuboost.benchmarks.data import real, uci
+from gpuboost.benchmarks.harness import distributions
+from gpuboost.benchmarks.harness.experiments import Experiment, Finding, Options, Part, of_data
 from gpuboost.benchmarks.harness.store import Array, Data
 
 ROUNDS, DEPTH, RATE = 200, 6, 0.1
@@ -188,11 +193,50 @@ def noisy(rows: int | None = None) -> Data:
     return Data("regression", x[:half], y[:half], x[half:], y[half:])
 
 
+SCORES = {"nll": "NLL", "crps": "CRPS", "coverage": "coverage", "width": "width"}
+SPLITS, FEW = 3, 300  # of each set; training rows of --size small
+
+
+def of_uci(name: str, options: Options) -> Finding:
+    """Mean and standard error of each score over splits. --repeats: their number; --scale: of the training rows."""
+    rows = FEW if options.small else int(uci.MOST * options.scale)
+    splits = list(uci.splits(name, options.repeats or SPLITS, rows))
+    found = {}
+    for label, method in distributions.methods(options).items():
+        options.tell(f"{name}: {label}")
+        each = []
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what other libraries deprecate is not measured
+            for data in splits:
+                predicted = method(data, options.threads)
+                each.append(distributions.judged(predicted, data.y_test, float(np.std(data.y))))
+        found[label] = {score: [split[score] for split in each] for score in each[0]}
+    return Finding(
+        f"{name}: {len(splits[0].y):,} rows, {len(splits)} splits; intervals of {COVERAGE:.0%}, defaults",
+        ("model", *SCORES.values()),
+        tuple((label, *(_mean(scores.get(score)) for score in SCORES)) for label, scores in found.items()),
+        ("CRPS: twice the mean pinball loss of 19 levels; it and widths in standard deviations of the target",),
+        found,
+    )
+
+
+def _mean(numbers: Sequence[float] | None) -> str:
+    """Mean and standard error."""
+    if numbers is None:
+        return ""
+    error = np.std(numbers, ddof=1) / len(numbers) ** 0.5 if len(numbers) > 1 else np.nan
+    return f"{np.mean(numbers):.3f} ± {error:.3f}"
+
+
 EXPERIMENT = Experiment(
     "intervals",
     "Prediction intervals",
     {
         make.__name__: of_data(make, 1000, compared, "coverage, width and pinball loss of 90 % intervals")
         for make in (real.california, real.diamonds, noisy)
+    }
+    | {
+        name: Part(f"{name}: likelihood, CRPS, coverage and width at defaults", partial(of_uci, name))
+        for name in uci.SETS
     },
 )

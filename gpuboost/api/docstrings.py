@@ -90,6 +90,13 @@ forced_splits : None, dict or path
     the column's lowest one that is not below the threshold; values up to it go left, missing ones to the side of the
     larger gain. A split that gains nothing, or leaves a side with too few rows, is left out with those below it, as in
     LightGBM. Growth then goes on as usual. For depth-wise and leaf-wise trees, on the CPU.
+feature_costs : None or ``gb.FeatureCosts``
+    Costs of features and of splits that gains must exceed, such as ``gb.FeatureCosts(feature={"scan": 40.0})``
+    (LightGBM's ``cegb_*``). On the CPU.
+feature_weights : None, (d,) numbers, or mapping from names of columns to numbers
+    Chances of columns where ``learners`` draws them: for each tree, level or node they are drawn without replacement,
+    one after the other in proportion to their weights (XGBoost's ``feature_weights``). A column of weight 0 is never
+    drawn; those that a mapping leaves out have weight 1.
 sampling : None, float, or policy
     Row sampling per tree: all, a share drawn uniformly, or an object such as ``gb.UniformSampling(0.5)``. Leaf values
     are those of all rows, unless the object's ``variance_control`` says otherwise or workers compute them

@@ -108,6 +108,8 @@ class GradientBoostingRanker(GradientBoosting):
         monotonic_cst: Any = None,
         interaction_cst: Any = None,
         forced_splits: Any = None,
+        feature_costs: Any = None,
+        feature_weights: Any = None,
         sampling: Any = None,
         learners: Any = None,
         langevin: Langevin | None = None,
@@ -151,6 +153,8 @@ class GradientBoostingRanker(GradientBoosting):
         self.monotonic_cst = monotonic_cst
         self.interaction_cst = interaction_cst
         self.forced_splits = forced_splits
+        self.feature_costs = feature_costs
+        self.feature_weights = feature_weights
         self.sampling = sampling
         self.learners = learners
         self.langevin = langevin

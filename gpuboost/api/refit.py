@@ -33,7 +33,10 @@ from gpuboost.training.rows import LabelledRows, bin_rows, check_columns, labell
 from gpuboost.training.targets import TrainingTarget
 from gpuboost.types import Ensemble
 
-UNUSED = ("execution", "forced_splits", "interaction_cst", "langevin", "learners", "posterior_samples", "sampling")
+UNUSED = (
+    "execution", "feature_costs", "feature_weights", "forced_splits", "interaction_cst", "langevin", "learners",
+    "posterior_samples", "sampling",
+)  # fmt: skip
 """Parameters that choose the shapes of trees, and have no part in leaf values of all rows."""
 
 

@@ -10,7 +10,7 @@ from gpuboost.composition.findings import Finding
 from gpuboost.execution import Execution
 from gpuboost.execution.protocol import ExecutionTraits
 from gpuboost.langevin import Dynamics, Langevin
-from gpuboost.learners import Selection, WeightedGroups
+from gpuboost.learners import Selection, WeightedGroups, WeightedNodes
 from gpuboost.learners.selection import SelectionTraits
 from gpuboost.records import declared
 from gpuboost.sampling import Sampling
@@ -43,7 +43,9 @@ def _refused(learners: Any, base_learner: BaseLearner | None) -> Iterator[str]:
         yield (
             "ordered target statistics are for trees, and base_learner is none. Use categorical_encoding='partition'."
         )
-    if isinstance(learners, WeightedGroups) or isinstance(declared(SelectionTraits, learners).groups, tuple):
+    if isinstance(learners, (WeightedGroups, WeightedNodes)) or isinstance(
+        declared(SelectionTraits, learners).groups, tuple
+    ):
         yield (
             f"learners={learners!r} has labels or weights of the columns of X, and statistics of combinations belong "
             "to several. Use a count or a share, or categorical_encoding='partition'."

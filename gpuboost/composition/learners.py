@@ -20,6 +20,7 @@ from gpuboost.learners import (
     Selection,
     SemiGreedyGroups,
     WeightedGroups,
+    WeightedNodes,
 )
 from gpuboost.learners.selection import SelectionTraits
 from gpuboost.records import declared
@@ -70,7 +71,7 @@ def _refused(selection: Any, limits: Limits, trees: bool) -> Iterator[Finding]:
     if _is_of_nodes(selection) and not trees:
         why = "draws cuts or features of nodes, and base_learner is no tree. Use RandomGroups(t)."
         yield Finding("refused", f"learners: {selection!r} {why}")
-    elif _is_of_nodes(selection) and limits.symmetric and not isinstance(selection, RandomByLevel):
+    elif _is_of_nodes(selection) and limits.symmetric and not _is_of_levels(selection):
         why = "treats one node unlike others, and all nodes of a level of an oblivious tree share a split."
         yield Finding("refused", f"learners: {selection!r} {why} Use growth='depthwise', or RandomGroups(t).")
     if isinstance(selection, SemiGreedyGroups) and not trees:
@@ -91,14 +92,19 @@ def _of_extra_trees(selection: Any, limits: Limits) -> Iterator[Finding]:
 def _is_of_nodes(selection: Any) -> bool:
     """True if the rule draws cuts, or features per node or level: ``Candidates.root`` or ``by_node``."""
     return (
-        isinstance(selection, (RandomLearners, RandomByNode, RandomByLevel))
+        isinstance(selection, (RandomLearners, RandomByNode, RandomByLevel, WeightedNodes))
         or declared(SelectionTraits, selection).groups == "root"
     )
 
 
+def _is_of_levels(selection: Any) -> bool:
+    """True if all nodes of a level have the same features."""
+    return isinstance(selection, RandomByLevel) or (isinstance(selection, WeightedNodes) and selection.by_level)
+
+
 def _rates(selection: Any, limits: Limits) -> Iterator[Finding]:
     if isinstance(selection, (CyclicGroups, SemiGreedyGroups, WeightedGroups)) or (
-        isinstance(selection, (RandomByNode, RandomByLevel)) and not is_stump(limits)
+        isinstance(selection, (RandomByNode, RandomByLevel, WeightedNodes)) and not is_stump(limits)
     ):
         yield Finding("heuristic", f"learners: no rate is known of {selection!r}.")
 

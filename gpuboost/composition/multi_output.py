@@ -36,6 +36,7 @@ def _of_limits(limits: Limits) -> Iterator[str]:
         "reg_alpha": limits.reg_alpha > 0.0,
         "max_delta_step": limits.max_delta_step > 0.0,
         "forced_splits": limits.forced is not None,
+        "feature_costs": limits.costs is not None,
         "path_smooth": limits.path_smooth > 0.0,
         "random_strength": limits.random_strength > 0.0,
         "extra_trees": limits.extra_trees,

@@ -7,6 +7,7 @@ from gpuboost.learners.by_level import RandomByLevel
 from gpuboost.learners.by_node import RandomByNode
 from gpuboost.learners.cyclic import CyclicGroups
 from gpuboost.learners.families import FAMILIES
+from gpuboost.learners.feature_costs import FeatureCosts, charged
 from gpuboost.learners.gain_noise import GainNoise, gain_noise
 from gpuboost.learners.groups import RandomGroup, RandomGroups
 from gpuboost.learners.pairs import RandomLearners
@@ -15,6 +16,7 @@ from gpuboost.learners.selection import AllLearners, Selection, prepared
 from gpuboost.learners.semi_greedy import SemiGreedyGroups
 from gpuboost.learners.views import FeatureViews
 from gpuboost.learners.weighted import WeightedGroups
+from gpuboost.learners.weighted_nodes import WeightedNodes, weighted
 
 _families = {family.__name__: family for family in FAMILIES}
 globals().update(_families)
@@ -23,6 +25,7 @@ __all__ = [
     "AllLearners",
     "CutRule",
     "CyclicGroups",
+    "FeatureCosts",
     "FeatureViews",
     "GainNoise",
     "RandomByLevel",
@@ -33,8 +36,11 @@ __all__ = [
     "Selection",
     "SemiGreedyGroups",
     "WeightedGroups",
+    "WeightedNodes",
+    "charged",
     "cut_rule",
     "gain_noise",
     "prepared",
+    "weighted",
 ]
 __all__ += list(_families)

@@ -8,6 +8,8 @@ from gpuboost.learners.families.spline import Spline as Spline
 from gpuboost.learners.families.tensor import TensorSpline as TensorSpline
 from gpuboost.learners.families.trees import LinearTree as LinearTree
 from gpuboost.learners.families.trees import Tree as Tree
+from gpuboost.learners.feature_costs import FeatureCosts as FeatureCosts
+from gpuboost.learners.feature_costs import charged as charged
 from gpuboost.learners.gain_noise import GainNoise as GainNoise
 from gpuboost.learners.gain_noise import gain_noise as gain_noise
 from gpuboost.learners.groups import RandomGroup as RandomGroup
@@ -21,3 +23,5 @@ from gpuboost.learners.selection import prepared as prepared
 from gpuboost.learners.semi_greedy import SemiGreedyGroups as SemiGreedyGroups
 from gpuboost.learners.views import FeatureViews as FeatureViews
 from gpuboost.learners.weighted import WeightedGroups as WeightedGroups
+from gpuboost.learners.weighted_nodes import WeightedNodes as WeightedNodes
+from gpuboost.learners.weighted_nodes import weighted as weighted

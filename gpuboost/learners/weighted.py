@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.elementary import log_array
 from gpuboost.errors import RecipeError
 from gpuboost.keys import Key
 from gpuboost.learners.partition import Partition, labels_of, partition
@@ -74,11 +73,10 @@ class WeightedDraw:
     weights: NDArray[np.float64]  # (groups,) their weights
 
     def draw(self, n_groups: int, key: Key) -> Candidates:
-        from gpuboost.backends.numerics.feature_subsets import fractions  # compiled code
+        from gpuboost.backends.numerics.feature_subsets import weighted_subset  # compiled code
 
-        log_keys = log_array(1.0 - fractions(len(self.weights), key)) / self.weights
-        order = np.argsort(-log_keys, kind="stable")[: count_of(self.rule.t, self.of.count)]
-        return Candidates(self.of.members(np.sort(self.possible[order]).astype(np.int32)))
+        drawn = weighted_subset(count_of(self.rule.t, self.of.count), self.weights, key)
+        return Candidates(self.of.members(self.possible[drawn].astype(np.int32)))
 
 
 def _check(rule: WeightedGroups, of: Partition) -> None:

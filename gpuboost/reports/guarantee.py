@@ -182,6 +182,10 @@ def _of_search(recipe: Recipe, run: RunFacts) -> Iterator[tuple[bool, str]]:
     yield noisy, "random_strength puts noise on the gains, so the best learner need not be the one that is taken."
     yield limits.extra_trees, "extra_trees draws the cuts, and no rate is known of such a draw of learners."
     yield limits.forced is not None, "forced_splits choose the first splits, whatever they gain."
+    yield (
+        limits.costs is not None,
+        "feature_costs let splits pay for themselves, so the best learner need not be taken.",
+    )
     yield run.categorical, "categorical splits are held back: not every set of categories competes, nor by its gain."
     spread = run.largest_weight > EXACT_WEIGHTS * run.least_weight
     yield spread, f"row weights that differ by a factor above {EXACT_WEIGHTS:g} are rounded in the search."

@@ -29,6 +29,8 @@ PLAIN: Parameters = {
     "monotonic_cst": None,
     "interaction_cst": None,
     "forced_splits": None,
+    "feature_costs": None,
+    "feature_weights": None,
     "early_stopping_rounds": None,
     "callbacks": (),
     "reg_alpha": 0.0,

@@ -124,7 +124,7 @@ def with_encoding(
     )
     growth: Any = recipe.growth
     by_column = of_encoded(growth.limits, made.columns.layout, found.columns.n_features)
-    limits = replace(growth.limits, **by_column._asdict())
+    limits = replace(growth.limits, **by_column.of_limits)
     recipe = replace(recipe, growth=replace(growth, limits=limits))
     return replace(found, rows=made.x, columns=made.columns, cuts=made.cuts, binning=made.binning, dataset=None), recipe
 

@@ -64,7 +64,7 @@ LATER: dict[str, Any] = {
     "path_smooth": 0.0,
     "extra_trees": False,
     "multi_output": "one_tree_per_output",
-    **dict.fromkeys(("interaction_cst", "forced_splits", "sketch")),
+    **dict.fromkeys(("interaction_cst", "forced_splits", "sketch", "feature_costs", "feature_weights")),
 }
 """Parameters that earlier versions did not have, and the defaults at which files leave them out"""
 
@@ -309,7 +309,9 @@ def _is_left_out(policy: Any, name: str, value: Any) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """NumPy numbers as Python numbers, also in tuples, which become lists."""
+    """NumPy numbers as Python numbers, also in tuples, which become lists, and in mappings, which become pairs."""
+    if isinstance(value, Mapping):
+        return {"pairs": [[_plain(key), float(number)] for key, number in value.items()]}
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]
     return value.item() if isinstance(value, np.generic) else value

@@ -19,7 +19,7 @@ from gpuboost.errors import RecipeError, shown
 from gpuboost.execution import Execution, Serial
 from gpuboost.growth import CategoricalSplits, DepthWise, Growth, LeafWise, Oblivious, SignStump
 from gpuboost.langevin import Dynamics, Langevin, NoNoise, TemperatureSchedule
-from gpuboost.learners import AllLearners, RandomGroups, RandomLearners, Selection, WeightedGroups
+from gpuboost.learners import AllLearners, RandomGroups, RandomLearners, Selection, WeightedGroups, weighted
 from gpuboost.learners.partition import partition
 from gpuboost.learners.selection import SelectionTraits
 from gpuboost.learning_rates import Averaging, Rates, rates_of
@@ -136,7 +136,7 @@ def limits(params: Mapping[str, Any], loss: Loss, n_rows: int, by_column: ByColu
         max_delta_step=real("max_delta_step", params.get("max_delta_step", 0.0)),
         path_smooth=real("path_smooth", params.get("path_smooth", 0.0)),
         categories=categorical_splits(params.get("categorical_splits")).limits(n_rows),
-        **by_column._asdict(),
+        **by_column.of_limits,
     )
 
 
@@ -303,7 +303,7 @@ def recipe(
     params = provisional(params, n_rows)
     dynamics = langevin(params.get("langevin"))
     growth: Growth = choice("growth", params["growth"], GROWTHS)(limits(params, loss, n_rows, by_column))
-    drawn = learners(params["learners"])
+    drawn = weighted(learners(params["learners"]), by_column.weights)
     if n_columns is not None and params.get("base_learner") is None:
         _check_learners(drawn, growth.limits, n_columns, params["max_bins"])
     drawn_rows, rounds = sampling(params["sampling"]), integer("n_estimators", params["n_estimators"], 0)

@@ -43,7 +43,7 @@ def models() -> dict[str, Any]:
     pair = tuple(regressor(gb.losses.Quantile(level)) for level in (0.1, 0.9))
     return {
         "absolute": regressor(),
-        "scaled": regressor("gaussian_nll"),
+        "scaled": regressor("gaussian_nll", n_estimators=30),
         "cqr": regressor(gb.losses.Quantile([0.1, 0.5, 0.9])),
         "cqr of two models": pair,
         "lac": gb.GradientBoostingClassifier(**FEW).fit(*labels(400, 0)),

@@ -42,7 +42,17 @@ MADE_BY_THE_LIBRARY = {
         "SavedCustom",
         "Metric",
     ),
-    *("CutRule", "FeatureViews", "GainNoise", "cut_rule", "gain_noise", "prepared"),
+    *(
+        "CutRule",
+        "FeatureViews",
+        "GainNoise",
+        "WeightedNodes",
+        "charged",
+        "cut_rule",
+        "gain_noise",
+        "prepared",
+        "weighted",
+    ),
 }
 """Results and bases, which users read or derive from."""
 

@@ -32,7 +32,7 @@ from gpuboost.testing.cases import (
     structure_bytes,
     weighted,
 )
-from gpuboost.types import Candidates, Cuts, DenseBins, Gradients, Structure, Target, TrainingSet
+from gpuboost.types import Candidates, Cuts, DenseBins, Gradients, SplitCosts, Structure, Target, TrainingSet
 
 __all__ = [
     "GRADIENT_KINDS",
@@ -66,7 +66,7 @@ def take(data: TrainingSet, rows: Array) -> TrainingSet:
 
 def grow(
     backend: Backend, growth: Growth, data: TrainingSet, gradients: Gradients, rows: Array | None = None,
-    features: Array | None = None,
+    features: Array | None = None, costs: SplitCosts | None = None,
 ) -> Structure:  # fmt: skip
     """One structure, fitted to the given gradients of all rows, or of some."""
     if features is None:
@@ -74,7 +74,7 @@ def grow(
     if rows is not None:
         m = gradients.multiplicity
         gradients = Gradients(gradients.g[:, rows], gradients.h[:, rows], None if m is None else m[rows])
-    return growth.structure(backend, data, Target(0, rows, gradients), 0, Candidates(features))
+    return growth.structure(backend, data, Target(0, rows, gradients), 0, Candidates(features, costs=costs))
 
 
 def constrained(growth: Growth, cuts: Cuts, seed: int) -> Growth:
@@ -109,12 +109,13 @@ TEAMS = {threads: Cpu(threads) for threads in (1, 2, 3, 4)}
 
 
 def assert_same_tree(
-    data: TrainingSet, growth: Growth, gradients: Gradients, rows: Array | None = None, features: Array | None = None
-) -> Structure:
+    data: TrainingSet, growth: Growth, gradients: Gradients, rows: Array | None = None, features: Array | None = None,
+    costs: SplitCosts | None = None,
+) -> Structure:  # fmt: skip
     """Reference, and Cpu with 1 to 4 threads on dense and sparse bins: the same bytes. Returns the structure."""
-    expected = grow(Reference(), growth, data, gradients, rows, features)
+    expected = grow(Reference(), growth, data, gradients, rows, features, costs)
     for bins in (data, sparse(data, seed=data.n_rows)):
         for threads, backend in TEAMS.items():
-            found = grow(backend, growth, bins, gradients, rows, features)
+            found = grow(backend, growth, bins, gradients, rows, features, costs)
             assert structure_bytes(found) == structure_bytes(expected), (threads, type(bins.bins).__name__)
     return expected

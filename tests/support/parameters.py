@@ -264,6 +264,8 @@ ESTIMATOR = {
     "monotonic_cst": "anything",
     "interaction_cst": "policy",
     "forced_splits": "policy",
+    "feature_costs": "policy",
+    "feature_weights": "anything",
     "sampling": "policy",
     "learners": "policy",
     "langevin": "policy",
@@ -669,6 +671,7 @@ def _policies() -> list[Call]:
         (gb.WeightTrimming, {"mass": "share", "score": "word", "variance_control": "word"}, {}),
         (gb.RowProbabilities, {"p": "probabilities", "variance_control": "word"}, {"p": [0.5] * 60}),
         (gb.CategoricalSplits, categories, {}),
+        (gb.FeatureCosts, {"feature": "anything", "split": "real or 0", "tradeoff": "real or 0"}, {}),
         (gb.OrderedTargetStatistics, statistics, {}),
         *(
             (

@@ -56,7 +56,7 @@ class CpuGrowth:
         workspace: Workspace,
     ) -> Structure:  # fmt: skip
         some_cuts = limits.min_samples_leaf > 1 or limits.symmetric or candidates.root is not None
-        some_cuts = some_cuts or candidates.noise is not None or candidates.cuts is not None or limits.bounded
+        some_cuts = some_cuts or candidates.chooses_by_more or candidates.cuts is not None or limits.bounded
         some_cuts = some_cuts or limits.forced is not None
         free = not limits.bounded and limits.interactions is None and limits.forced is None
         if target.rows is None and free and cpu_stump.suits(limits):

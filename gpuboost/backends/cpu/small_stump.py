@@ -36,7 +36,8 @@ class SmallStumps:
         if last is None or last[0] is not data.cuts:
             cells = int(data.cuts.n_bins.max(initial=0)) + 1
             last = self._last = data.cuts, bool(data.cuts.is_categorical.any()), cells
-        plain = candidates.by_node is None and candidates.noise is None and candidates.cuts is None and not last[1]
+        plain = candidates.by_node is None and not candidates.chooses_by_more and candidates.cuts is None
+        plain = plain and not last[1]
         if not plain or n > cpu_histograms.PACKED_ROWS or pool.size == 1:
             return plain and n <= cpu_histograms.PACKED_ROWS
         if n >= 2 * cpu_stump.ROUTED_PER_THREAD or 2 * t * last[2] >= 2 * cpu_search.CELLS_PER_THREAD:

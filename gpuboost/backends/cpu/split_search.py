@@ -17,8 +17,9 @@ from gpuboost.backends.cpu.monotone import Bounds
 from gpuboost.backends.cpu.nodes import NodeTable
 from gpuboost.backends.cpu.partition import RowsByNode
 from gpuboost.backends.host.threads import ThreadPool
-from gpuboost.backends.numerics.feature_subsets import subset
+from gpuboost.backends.numerics.feature_subsets import features_of
 from gpuboost.backends.numerics.forced_splits import ForcedCut
+from gpuboost.backends.numerics.split_costs import charge
 from gpuboost.kernels.common import nodes as table
 from gpuboost.kernels.common.normal_table import TABLE
 from gpuboost.kernels.common.records import Criterion, Splits
@@ -75,7 +76,7 @@ class Search:
         own = limits.reg_lambda, limits.min_child_weight, limits.min_split_gain, limits.min_samples_leaf
         held = limits.reg_alpha, limits.largest_value, smoothing
         rule = np.array([*own, rows_per_h, float(limits.signed), *limits.categories, *held], np.float64)
-        self.criterion = Criterion(units, rule, self.root)
+        self.criterion, self._rows_per_h = Criterion(units, rule, self.root), rows_per_h
         quick = all_packed and limits.reg_lambda < MOST_RIDGE * units[1] and self._bounds is None
         self.plain = quick and limits.min_samples_leaf == 1 and not limits.signed and len(self.root) == 0
         self.plain = self.plain and self._cuts is None
@@ -92,8 +93,8 @@ class Search:
 
     @property
     def independent(self) -> bool:
-        """True if ``small_trees.grow`` suffices: no split depends on other nodes or on random numbers."""
-        drawn = self._candidates.by_node is not None or self.gain_noise is not None
+        """True if ``small_trees.grow`` suffices: splits depend on gains alone, and not on other nodes."""
+        drawn = self._candidates.by_node is not None or self._candidates.chooses_by_more
         return self.plain and not drawn and self._paths is None and not self._limits.symmetric
 
     @property
@@ -125,8 +126,8 @@ class Search:
             )  # fmt: skip
 
         self._pool.run_parts(parts, search)
-        if self.gain_noise is not None:
-            self._disturb_gains(results.gains, sums)
+        self._charge(results.gains, sums[:, 1])
+        self._disturb_gains(results.gains, sums)
         split.pick(new_pairs, tuple(tree.arrays), of_layout, found, histograms.slots)
 
     def shared(self, tree: NodeTable, histograms: Histograms, new_pairs: NDArray[np.int64]) -> None:
@@ -153,6 +154,7 @@ class Search:
 
         self._pool.run_parts(parts, search)
         if len(level):
+            self._charge(gains[None], tree.node[level, table.SUM_H].sum(keepdims=True))
             self._disturb_gains(gains[None], sums)
         best = int(np.argmax(gains))  # the first of the largest
         if gains[best] > 0.0:
@@ -234,9 +236,12 @@ class Search:
         may = np.zeros((len(lines), t), np.bool_)
         for line, v in enumerate(lines.tolist()):
             if v >= 0:
-                key = candidates.node_key(v, int(node[v, table.DEPTH]))
-                may[line, subset(candidates.by_node[0], t, key)] = True
+                may[line, features_of(candidates, v, int(node[v, table.DEPTH]))] = True
         return may
+
+    def _charge(self, gains: Array, h: Array) -> None:
+        """Take the costs of splits from the gains; do nothing without costs."""
+        charge(gains, h, self._layout.features, self._candidates.costs, self._rows_per_h, self._limits.min_split_gain)
 
     def _disturb_gains(self, gains: Array, sums: Array) -> None:
         """Keep in each line of gains only that of the feature that wins with noise; do nothing without noise."""

@@ -19,7 +19,8 @@ from gpuboost.backends.cpu import sums as cpu_sums
 from gpuboost.backends.cpu.layout import NO_BYTES, IndicatorBitmaps, Layout, even
 from gpuboost.backends.host.threads import ThreadPool, share
 from gpuboost.backends.host.workspace import Workspace
-from gpuboost.backends.numerics.feature_subsets import subset
+from gpuboost.backends.numerics.feature_subsets import features_of
+from gpuboost.backends.numerics.split_costs import charge
 from gpuboost.kernels.common import fixed_point
 from gpuboost.kernels.common.normal_table import TABLE
 from gpuboost.kernels.common.records import HistogramLayout, Splits
@@ -180,13 +181,15 @@ class StumpGrower:
             best[part] = stump.search_root(*data, *features, general, root, by_node, words, results)
 
         self._pool.run_parts(parts, search)
+        of_rows = self._weight / max(self._totals[1], 1), limits.min_split_gain
+        charge(results.gains, np.array(self._totals[1:]), candidates.features, candidates.costs, *of_rows)
         winner, gain_noise = best[0], candidates.gain_noise(self._output)
         if gain_noise is not None:
             sums = np.array([self._totals])
             random_strength.keep_winners(
                 results.gains, sums, candidates.features, gain_noise.deviation, TABLE, *gain_noise.key.words
             )
-        if gain_noise is not None or parts > 1:
+        if candidates.chooses_by_more or parts > 1:
             winner = stump.best_of(results.gains[0], 0, t)
         if winner >= 0:
             left_set = left_sets[0, winner] if self._kinds[winner] else cpu_search.NO_WORDS
@@ -207,7 +210,7 @@ class StumpGrower:
             return ALL_FEATURES
         t = len(self._candidates.features)
         may = np.zeros((2, t), np.bool_)
-        may[0, subset(self._candidates.by_node[0], t, self._candidates.node_key(0, 0))] = True
+        may[0, features_of(self._candidates, 0, 0)] = True
         return may
 
     def _routed(self) -> NDArray[np.int32]:

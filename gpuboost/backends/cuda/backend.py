@@ -46,7 +46,7 @@ from gpuboost.backends.cuda.rankings.on_host import GradientsOfHost
 from gpuboost.backends.cuda.rankings.ranking import RankingGradients
 from gpuboost.backends.cuda.rankings.smoothed_ranking import SmoothedRankingGradients
 from gpuboost.backends.cuda.streams import CudaSlot, Side
-from gpuboost.backends.cuda.subsets import OF_LEVELS, OF_NODES, OF_TREE, Draw, Subsets
+from gpuboost.backends.cuda.subsets import OF_LEVELS, OF_NODES, OF_TREE, Chosen, Draw, Subsets
 from gpuboost.backends.cuda.target import DeviceGradients, DeviceSample, Targets
 from gpuboost.backends.cuda.tree_ring import SLOTS, DeviceTree, TreeRing, collected
 from gpuboost.backends.host.threads import ThreadPool
@@ -221,12 +221,14 @@ class Cuda:
             return self._drawn(data, target, output, candidates, limits, key / output)
         if limits.forced is not None:
             raise RecipeError("forced_splits: forced splits are made on the CPU. Use device='cpu'.")
+        if limits.costs is not None:
+            raise RecipeError("feature_costs: features are paid for on the CPU. Use device='cpu'.")
         gradients = self._targets.given(target.gradients)
         k, room = gradients.g.shape
         features, noise = candidates.features, self._targets.strength(candidates.gain_noise(output))
         draw = self._subsets.drawn(candidates)
-        root = candidates.root if draw is None else None
-        draws = OF_TREE if draw is None else OF_LEVELS if candidates.by_level else OF_NODES
+        root = candidates.root if candidates.by_node is None else None
+        draws = OF_TREE if candidates.by_node is None else OF_LEVELS if candidates.by_level else OF_NODES
         shape = "arena", id(data.cuts), room, k, limits, len(features), root is None, draws
         own_sums = not target.noisy and (target.own_leaves or gradients.sample is None)
 
@@ -239,7 +241,8 @@ class Cuda:
         arena.compete(features, root)
         stream = candidates.random_cuts(output)
         cuts = None if stream is None else self._cuts.set(stream)
-        grown = self._grow(data, gradients, output, arena, len(features), own_sums, noise, draw, cuts)
+        given = self._subsets.uploaded(candidates, arena.plan, output)
+        grown = self._grow(data, gradients, output, arena, len(features), own_sums, noise, draw, cuts, given)
         return cast(Structure, DeviceStructure(grown, target.version))
 
     def grow_together(
@@ -375,11 +378,12 @@ class Cuda:
     @recorded_verb()
     def _grow(
         self, data: TrainingSet, gradients: DeviceGradients, output: int, arena: Arena, n_candidates: int,
-        own_sums: bool, noise: RoundNoise | None, draw: Draw | None, cuts: RoundKey | None,
+        own_sums: bool, noise: RoundNoise | None, draw: Draw | None, cuts: RoundKey | None, given: Chosen | None,
     ) -> Grown:  # fmt: skip
-        """A tree of the first ``n_candidates`` candidates in the arena."""
+        """A tree of the first ``n_candidates`` candidates in the arena. given: features of its nodes drawn before."""
         rows = self._rows_to_grow(data, gradients, output)
-        chosen = self._subsets.draw(draw, arena.plan.most_nodes, arena.plan.most_levels, n_candidates)
+        drawn_now = self._subsets.draw(draw, arena.plan.most_nodes, arena.plan.most_levels, n_candidates)
+        chosen = drawn_now if given is None else given
         drawn = gradients.sample is not None
         wait = own_sums and not drawn and self._rounds.is_open and gradients.g.shape[0] == 1  # outputs share an arena
         wait = wait and self._shard is None  # rows are counted everywhere before a tree ends

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from gpuboost.backends.numerics.feature_subsets import subset
+from gpuboost.backends.numerics.feature_subsets import features_of
 from gpuboost.types import Array, Candidates, Limits, Nodes
 
 NOISE = 2.0**-40  # a gain below this share of the node's score is rounding, not gain
@@ -159,7 +159,7 @@ class VectorTree:
         number, candidates = len(self.nodes), self.candidates
         features = candidates.features
         if candidates.by_node is not None:
-            features = features[subset(candidates.by_node[0], len(features), candidates.node_key(number, depth))]
+            features = features[features_of(candidates, number, depth)]
         self.nodes.append(VectorNode(number, rows, count, depth, sums, features))
         return self.nodes[-1]
 

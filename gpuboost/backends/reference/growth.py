@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gpuboost.backends.numerics.exact_sums import integers
-from gpuboost.backends.numerics.feature_subsets import subset
+from gpuboost.backends.numerics.feature_subsets import features_of
 from gpuboost.backends.numerics.forced_splits import ForcedCut, cut_of
 from gpuboost.backends.numerics.interactions import PathRule
 from gpuboost.backends.numerics.monotone import FREE, NodeBounds, of_features
@@ -186,7 +186,8 @@ class GrowingTree:
         histograms, cuts = self._competing(node)
         noise, rest = self.candidates.gain_noise(self.output), (self.n_bins, self.categorical, self.rows_per_h)
         draws, within = self.candidates.random_cuts(self.output), self._within(node)
-        return best_split(histograms, node.totals, self.units, self.limits, *rest, cuts, noise, within, draws)
+        costs, of_node = self.candidates.costs, (histograms, node.totals, self.units, self.limits)
+        return best_split(*of_node, *rest, cuts, noise, within, draws, costs)
 
     def forced_split(self, node: Node, cut: ForcedCut) -> Split | None:
         """The split of this node by the one cut, if it gains."""
@@ -207,7 +208,8 @@ class GrowingTree:
         noise, rest = self.candidates.gain_noise(self.output), (self.n_bins, self.categorical, self.rows_per_h)
         draws, depth = self.candidates.random_cuts(self.output), level[0].depth
         within = [bounds for node in level if (bounds := self._within(node)) is not None]
-        shared = shared_splits(histograms, totals, self.units, self.limits, *rest, noise, depth, draws, within)
+        costs, of_level = self.candidates.costs, (histograms, totals, self.units, self.limits)
+        shared = shared_splits(*of_level, *rest, noise, depth, draws, within, costs)
         for i, node in enumerate(level):
             node.split = shared[i] if shared else None
 
@@ -267,8 +269,7 @@ class GrowingTree:
         candidates = self.candidates
         if candidates.by_node is None:
             return candidates.features
-        count, key = candidates.by_node[0], candidates.node_key(node.number, node.depth)
-        return candidates.features[subset(count, len(candidates.features), key)]
+        return candidates.features[features_of(candidates, node.number, node.depth)]
 
     def _histograms(self, node: Node) -> Histograms:
         """Sums of the node's rows, by bins of each drawn feature that interaction constraints allow."""

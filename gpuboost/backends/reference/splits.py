@@ -10,8 +10,9 @@ import numpy as np
 from gpuboost.backends.numerics.extra_trees import place_of, random_cut, word_of
 from gpuboost.backends.numerics.monotone import NodeBounds
 from gpuboost.backends.numerics.random_strength import winner
+from gpuboost.backends.numerics.split_costs import charge
 from gpuboost.keys import Key
-from gpuboost.types import Array, Limits, Noise
+from gpuboost.types import Array, Limits, Noise, SplitCosts
 
 NOISE = 2.0**-40  # a gain below this share of the parent's score is rounding, not gain
 ONE_AGAINST_REST = 4  # up to this many categories in a node, single ones are split off
@@ -62,11 +63,12 @@ def best_split(
     noise: Noise | None = None,
     within: NodeBounds | None = None,
     draws: Key | None = None,
+    costs: SplitCosts | None = None,
 ) -> Split | None:
     """The candidate of the largest gain, the first of equals. With ``noise``, ``winner`` chooses the feature.
 
-    With ``draws``, one cut of each feature competes. With ``within``, leaf values are clipped to the node's bounds, and
-    a constrained feature's direction is enforced.
+    With ``costs``, the gain of each feature is net of them. With ``draws``, one cut of each feature competes. With
+    ``within``, leaf values are clipped to the node's bounds, and a constrained feature's direction is enforced.
 
     histogram: feature to (b + 1, 3) int64; rows_per_h: rows per unit of h in the whole tree; cuts: feature to (8,)
     uint32, a bit for each allowed cut, None for every cut.
@@ -93,6 +95,7 @@ def best_split(
             within,
             None if draws is None else word_of((totals[0], totals[1]), f, draws),
         )
+    _charge(splits, totals[1], costs, rows_per_h, limits)
     return _won(splits, (totals[0], totals[1]), noise)
 
 
@@ -108,8 +111,9 @@ def shared_splits(
     depth: int = 0,
     draws: Key | None = None,
     within: list[NodeBounds] | None = None,
+    costs: SplitCosts | None = None,
 ) -> list[Split] | None:
-    """One split for all nodes of a level, each with its own gain; None if no candidate gains.
+    """One split for all nodes of a level, each with its own gain, before costs; None if no candidate gains.
 
     The candidates are those of the level's summed histogram. A candidate's gain is the sum over the nodes, in their
     order; a node in which a side is not allowed gains 0. The first of the largest gains is the split of all nodes.
@@ -124,6 +128,7 @@ def shared_splits(
         word = None if draws is None else word_of((depth, 0), f, draws)
         rest = int(n_bins[f]), bool(categorical[f]), rows_per_h, word
         splits[f] = _best_shared(f, nodes, own_totals, bounds, units, limits, *rest)
+    _charge(splits, sum(total[1] for total in totals), costs, rows_per_h, limits)
     best = _won(splits, (depth, 0), noise)
     if best is None:
         return None
@@ -132,6 +137,17 @@ def shared_splits(
     lefts = [_left(histogram[f], best, b) for histogram in histograms]
     gains = [_gain(*node, units, limits, ridge) for node in zip(lefts, own_totals, bounds, strict=True)]
     return [replace(best, gain=gain) for gain in gains]
+
+
+def _charge(
+    splits: dict[int, Split | None], h: int, costs: SplitCosts | None, rows_per_h: float, limits: Limits
+) -> None:
+    """Take the costs from the gains of the features' splits, in rows of this sum of h; None where nothing is left."""
+    for f, split in splits.items():
+        if split is not None and costs is not None:
+            net = np.array([[split.gain]])
+            charge(net, np.array([h]), np.array([f]), costs, rows_per_h, limits.min_split_gain)
+            splits[f] = replace(split, gain=float(net[0, 0])) if net[0, 0] > 0.0 else None
 
 
 def _won(splits: dict[int, Split | None], sums: tuple[int, int], noise: Noise | None) -> Split | None:

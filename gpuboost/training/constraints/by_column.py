@@ -9,20 +9,28 @@ from gpuboost.data.columns import Columns, categorical_columns
 from gpuboost.data.dataset import Dataset
 from gpuboost.data.encoded_columns import EncodedColumn
 from gpuboost.data.tables import as_table
+from gpuboost.training.constraints.feature_numbers import column_costs, feature_weights
 from gpuboost.training.constraints.forced_splits import forced_splits
 from gpuboost.training.constraints.interactions import interaction_sets
 from gpuboost.training.constraints.monotone import monotone_constraints
-from gpuboost.types import ForcedSplit, Interactions, Limits
+from gpuboost.types import ColumnCosts, ForcedSplit, Interactions, Limits
 
-NAMES = ("monotonic_cst", "interaction_cst", "forced_splits")
+NAMES = ("monotonic_cst", "interaction_cst", "forced_splits", "feature_costs", "feature_weights")
 
 
 class ByColumn(NamedTuple):
-    """Fields of ``Limits`` that go by columns."""
+    """Fields of ``Limits`` that go by columns, and the weights by which columns are drawn."""
 
     directions: tuple[int, ...] | None = None
     interactions: Interactions | None = None
     forced: ForcedSplit | None = None
+    costs: ColumnCosts | None = None
+    weights: tuple[float, ...] | None = None
+
+    @property
+    def of_limits(self) -> dict[str, Any]:
+        """The fields of ``Limits``."""
+        return {name: value for name, value in self._asdict().items() if name != "weights"}
 
     @staticmethod
     def of(params: Mapping[str, Any], columns: Columns) -> ByColumn:
@@ -32,6 +40,8 @@ class ByColumn(NamedTuple):
             monotone_constraints(params.get("monotonic_cst"), n, names, columns.is_categorical),
             interaction_sets(params.get("interaction_cst"), n, names),
             forced_splits(params.get("forced_splits"), n, names, columns.is_categorical),
+            column_costs(params.get("feature_costs"), n, names),
+            feature_weights(params.get("feature_weights"), n, names),
         )
 
     @staticmethod
@@ -49,6 +59,8 @@ class ByColumn(NamedTuple):
             monotone_constraints(params.get("monotonic_cst"), n, names, is_categorical),
             interaction_sets(params.get("interaction_cst"), n, names),
             forced_splits(params.get("forced_splits"), n, names, is_categorical),
+            column_costs(params.get("feature_costs"), n, names),
+            feature_weights(params.get("feature_weights"), n, names),
         )
 
 
@@ -61,15 +73,17 @@ def of_encoded(limits: Limits, layout: tuple[EncodedColumn, ...], n_columns: int
     A column made of several is free of direction, and is in the sets that hold all of them. Where a path may have only
     so many columns, it is in none.
     """
-    directions, rule = limits.directions, limits.interactions
+    directions, rule, costs = limits.directions, limits.interactions, limits.costs
+    if costs is not None:
+        costs = costs._replace(made_of=tuple(column.columns for column in layout))
     if directions is not None:
         directions = (*directions, *(0,) * (len(layout) - n_columns))
     if rule is None:
-        return ByColumn(directions, None, limits.forced)
+        return ByColumn(directions, None, limits.forced, costs)
     single = [len(column.columns) == 1 or not rule.most for column in layout]
     sets = tuple(
         tuple(i for i, column in enumerate(layout) if single[i] and set(column.columns) <= set(members))
         for members in rule.sets
     )
     joined = Interactions(sets, rule.most, tuple(column.columns[0] for column in layout))
-    return ByColumn(directions, joined, limits.forced)
+    return ByColumn(directions, joined, limits.forced, costs)
