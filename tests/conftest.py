@@ -11,6 +11,8 @@ import gc
 import os
 from pathlib import Path
 
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # before NumPy: threads of other libraries wait asleep, not busily
+
 import numpy as np
 import pytest
 from hypothesis import settings
@@ -19,6 +21,17 @@ settings.register_profile("steady", max_examples=15, derandomize=True, deadline=
 settings.register_profile("thorough", max_examples=100, derandomize=True, deadline=None, print_blob=True)
 settings.register_profile("explore", max_examples=100, derandomize=False, deadline=None, print_blob=True)
 settings.load_profile("steady")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put ``tests/cuda`` in the middle, where the second of two workers begins.
+
+    Those tests compile no kernels of the CPU. So the workers do not begin with the same ones, at the same time.
+    """
+    cuda = [item for item in items if item.path.parent.name == "cuda"]
+    others = [item for item in items if item.path.parent.name != "cuda"]
+    half = len(items) // 2
+    items[:] = [*others[:half], *cuda, *others[half:]]
 
 
 def pytest_collection_finish() -> None:

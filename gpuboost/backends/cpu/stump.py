@@ -163,7 +163,7 @@ class StumpGrower:
         results = Splits(np.zeros((1, t)), np.empty((1, t, 4), np.int64), left_sets)
         layout = HistogramLayout(candidates.features, self._starts, self._n_bins, self._kinds, self._defaults)
         data = (
-            self._histogram, self._data.n_rows, (*self._totals, self._weight), layout,
+            self._histogram, self._data.n_rows, (*self._totals, self._weight), tuple(layout),
             self._kinds if self._some_sets else None, self._units,
             limits.of_stump, limits.signed,
             cpu_histograms.PACKED_ROWS,
@@ -177,7 +177,7 @@ class StumpGrower:
 
         def search(part: int) -> None:
             features = bounds[part], bounds[part + 1]
-            best[part] = stump.search_root(*data, *features, general, root, by_node, words, results)
+            best[part] = stump.search_root(*data, *features, general, root, by_node, words, tuple(results))
 
         self._pool.run_parts(parts, search)
         winner, gain_noise = best[0], candidates.gain_noise(self._output)
