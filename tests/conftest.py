@@ -23,6 +23,7 @@ settings.register_profile("explore", max_examples=100, derandomize=False, deadli
 settings.load_profile("steady")
 
 
+@pytest.hookimpl(trylast=True)  # once those that are not to run are left out
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put ``tests/cuda`` in the middle, where the second of two workers begins.
 
