@@ -97,7 +97,7 @@ def test_it_is_what_the_device_is_asked_for(rng, case):
     given = {}
     if "ranking" in case:
         y, kind, given = np.digitize(y, [0.5, 1.0]), gb.GradientBoostingRanker, {"group": np.repeat(np.arange(7), 100)}
-    model = kind(n_estimators=3, random_state=0, **params)
+    model = kind(n_estimators=4, random_state=0, **params)
     with emulated_gpu():
         told = gb.estimate_memory(n, d, model, n_classes=n_classes)
     found = taken(model, x, y, **given)

@@ -266,8 +266,8 @@ def test_a_round_of_random_shapes_is_one_graph_and_a_small_one() -> None:
 def test_gains_that_are_compared_with_noise(target: str, growth: Any, d: int) -> None:
     data = random_case(d, 150, d, target=target).data
     loss: Loss = losses.SquaredError() if target == "real" else losses.Softmax(3)
-    plain = assert_parity(Recipe(loss, 3, 0.3, growth(Limits(8, 4))), data, "cuda")
-    disturbed = Recipe(loss, 3, 0.3, growth(Limits(8, 4, random_strength=1.5)))
+    plain = assert_parity(Recipe(loss, 4, 0.3, growth(Limits(8, 4))), data, "cuda")
+    disturbed = Recipe(loss, 4, 0.3, growth(Limits(8, 4, random_strength=1.5)))
     noisy = assert_parity(disturbed, data, "cuda", order="random")
     assert (model_bytes(plain) == model_bytes(noisy)) == (d == 1)
 
