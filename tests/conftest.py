@@ -11,6 +11,8 @@ import gc
 import os
 from pathlib import Path
 
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # before NumPy: threads of other libraries wait asleep, not busily
+
 import numpy as np
 import pytest
 from hypothesis import settings
@@ -28,6 +30,18 @@ def pytest_sessionstart() -> None:
     """Take the kernels of prediction for compiled: NumPy would predict until they are, and they would not be tested."""
     if usable_folder():
         note(PREDICTION)
+
+
+@pytest.hookimpl(trylast=True)  # once those that are not to run are left out
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put ``tests/cuda`` in the middle, where the second of two workers begins.
+
+    Those tests compile no kernels of the CPU. So the workers do not begin with the same ones, at the same time.
+    """
+    cuda = [item for item in items if item.path.parent.name == "cuda"]
+    others = [item for item in items if item.path.parent.name != "cuda"]
+    half = len(items) // 2
+    items[:] = [*others[:half], *cuda, *others[half:]]
 
 
 def pytest_collection_finish() -> None:

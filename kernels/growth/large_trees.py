@@ -264,14 +264,14 @@ def grow(
 
     Returns why the call has ended. The words say how many nodes there are, and for how many more there is no room.
     """
-    layout, limits, columns = HistogramLayout(*layout), GrowthLimits(*limits), ColumnArrays(*columns)
-    rows, histograms, criterion = RowArrays(*rows), HistogramArrays(*histograms), Criterion(*criterion)
     nodes, gradients, shares = NodeArrays(*nodes), TreeGradients(*gradients), Shares(*shares)
+    of_rows, units, limits = RowArrays(*rows), Criterion(*criterion).units, GrowthLimits(*limits)
     words, node, chosen = shares.words, nodes.node, nodes.chosen
     while True:
         chunk = _next_chunk(
-            role, leaf_wise, most_work, kinds, level, layout, limits, histograms, criterion, nodes, gradients, shares
-        )
+            role, leaf_wise, most_work, kinds, level, HistogramLayout(*layout), limits, HistogramArrays(*histograms),
+            Criterion(*criterion), nodes, gradients, shares,
+        )  # fmt: skip
         if chunk < 0:
             return chunk
         step, pairs, count, parts = words[STEP], words[teams.PAIRS], words[COUNT], words[STRETCHES]
@@ -283,7 +283,7 @@ def grow(
                 split.search(
                     layout, kinds, shares.left[:pairs], shares.shared, node, histograms, criterion,
                     shares.bounds[chunk], shares.bounds[chunk + 1], True, by_node, np.empty((0, 0), np.int64),
-                    Splits(shares.gains, shares.splits, shares.left_sets),
+                    (shares.gains, shares.splits, shares.left_sets),
                 )  # fmt: skip
             else:
                 shared_split.search(
@@ -300,27 +300,27 @@ def grow(
                 shares.shared[line, part] = part
         elif step == SORT:
             partition.sort_stretches(
-                columns, rows.rows, rows.scratch, chosen[:count], node, nodes.left_set, first, last,
-                shares.counts[part],
+                ColumnArrays(*columns), of_rows.rows, of_rows.scratch, chosen[:count], node, nodes.left_set, first,
+                last, shares.counts[part],
             )  # fmt: skip
         elif step == COPY:
             partition.copy_stretches(
-                chosen[:count], node, rows.rows, rows.scratch, shares.stretches, part, shares.counts[:parts]
+                chosen[:count], node, of_rows.rows, of_rows.scratch, shares.stretches, part, shares.counts[:parts]
             )
         elif step == SETTLE:
             partition.settle_rows(
-                columns, rows.rows, chosen[:count], node, nodes.left_set, first, last, leaf_of_row,
+                columns, of_rows.rows, chosen[:count], node, nodes.left_set, first, last, leaf_of_row,
                 shares.counts[part],
             )  # fmt: skip
         elif step == EXTENTS:
             fixed_point.extents(gradients.g, gradients.multiplicity, first, last, gradients.found[0])
             fixed_point.extents(gradients.h, gradients.multiplicity, first, last, gradients.found[1])
         else:
-            scale_g, scale_h = 1.0 / criterion.units[0], 1.0 / criterion.units[1]
+            scale_g, scale_h = 1.0 / units[0], 1.0 / units[1]
             fixed_point.pack(
-                gradients.g, gradients.h, gradients.multiplicity, scale_g, scale_h, first, last, rows.packed,
+                gradients.g, gradients.h, gradients.multiplicity, scale_g, scale_h, first, last, of_rows.packed,
                 gradients.totals[part],
             )  # fmt: skip
             for i in range(first, last):
-                rows.rows[np.uint64(i)] = i
+                of_rows.rows[np.uint64(i)] = i
         teams.finish_chunk(words)

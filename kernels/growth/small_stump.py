@@ -11,7 +11,6 @@ import numpy as np
 
 from gpuboost.kernels.common import fixed_point
 from gpuboost.kernels.common.jit import kernel
-from gpuboost.kernels.common.records import Criterion, HistogramLayout, Splits
 from gpuboost.kernels.growth import stump
 from gpuboost.kernels.histograms import column_sums
 from gpuboost.kernels.splits import split
@@ -93,26 +92,26 @@ def grow(
             sparse.column_start, sparse.row, sparse.column_bin, sparse.bitmaps, sparse.bitmap_of, features, starts,
             packed, 0, t, True, histogram[0],
         )  # fmt: skip
-    results = Splits(np.zeros((1, t)), np.empty((1, t, 4), np.int64), np.empty((1, 0, 8), np.uint32))
+    gains, splits, left_sets = np.zeros((1, t)), np.empty((1, t, 4), np.int64), np.empty((1, 0, 8), np.uint32)
     best = -1
     if totals[1] > 0 and totals[1] * units[1] >= 2.0 * limits[1] and n >= 2:
         node, new_pairs, value, rule = stump.as_root(n, (totals[0], totals[1], weight), units, limits, signed)
         first = np.int64(0)  # the number itself has a type of its own, for which numba would compile once more
         split.search(
-            HistogramLayout(features, starts, own_bins, np.empty(0, np.uint8), defaults), None, new_pairs,
-            np.empty((1, 0), np.int64), node, stump.only_slot(histogram, n), Criterion(value, rule, root), first, t,
-            general, np.empty((0, 0), np.bool_), np.empty((0, 0), np.int64), results,
+            (features, starts, own_bins, np.empty(0, np.uint8), defaults), None, new_pairs,
+            np.empty((1, 0), np.int64), node, stump.only_slot(histogram, n), (value, rule, root), first, t,
+            general, np.empty((0, 0), np.bool_), np.empty((0, 0), np.int64), (gains, splits, left_sets),
         )  # fmt: skip
-        best = stump.best_of(results.gains[0], 0, t)
+        best = stump.best_of(gains[0], 0, t)
     leaf_of_row, words, numbers, counts = out.leaf_of_row, out.words, out.numbers, out.counts
     if best < 0:
         leaf_of_row[:] = 0
         _write(0, n, totals[0], totals[1], units, counts, numbers)
         return 1, scale_g, scale_h
-    found = results.splits[0, best]
+    found = splits[0, best]
     f, cut, missing_left = features[best], found[0], found[1] == 1
     words[FEATURE, 0], words[BIN, 0], words[LEFT, 0], words[RIGHT, 0] = f, cut, stump.LEFT, stump.RIGHT
-    out.missing_left[0], numbers[GAIN, 0] = missing_left, results.gains[0, best]
+    out.missing_left[0], numbers[GAIN, 0] = missing_left, gains[0, best]
     how, lefts = (cut, np.int64(n_bins[f]), missing_left), 0
     if columns is not None:
         lefts = stump.route(columns[f], *how, np.empty(0, np.uint32), False, 0, n, leaf_of_row)

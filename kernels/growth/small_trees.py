@@ -9,8 +9,6 @@ import numpy as np
 from gpuboost.kernels.common.jit import kernel
 from gpuboost.kernels.common.nodes import BEGIN, END
 from gpuboost.kernels.common.records import (
-    ChildLimits,
-    ColumnArrays,
     Criterion,
     GrowthLimits,
     HistogramArrays,
@@ -18,7 +16,6 @@ from gpuboost.kernels.common.records import (
     Level,
     NodeArrays,
     RowArrays,
-    Splits,
     Team,
 )
 from gpuboost.kernels.growth import partition
@@ -37,7 +34,7 @@ def _search_chunk(chunk, pairs, kinds, layout, node, rows, histograms, criterion
     histogram.build_features(rows, layout, node, new_pairs, histograms, first, last)
     split.search(
         layout, kinds, new_pairs, np.empty((pairs, 0), np.int64), node, histograms, criterion, first, last, None,
-        np.empty((0, 0), np.bool_), np.empty((0, 0), np.int64), Splits(team.gains, team.splits, team.left_sets),
+        np.empty((0, 0), np.bool_), np.empty((0, 0), np.int64), (team.gains, team.splits, team.left_sets),
     )  # fmt: skip
 
 
@@ -78,14 +75,13 @@ def grow(
     there was no room in the tables. No array is returned: the Python code that numba runs to make one is where an
     interrupt would be lost, and end in a SystemError.
     """
-    level, limits, nodes, layout = Level(*level), GrowthLimits(*limits), NodeArrays(*nodes), HistogramLayout(*layout)
-    columns, rows, histograms = ColumnArrays(*columns), RowArrays(*rows), HistogramArrays(*histograms)
-    criterion, results, team = Criterion(*criterion), Splits(*results), Team(*team)
-    node, left_set, slots, left = nodes.node, nodes.left_set, histograms.slots, level.left
+    level, limits, team = Level(*level), GrowthLimits(*limits), Team(*team)
+    rule, of_nodes, of_rows = Criterion(*criterion), NodeArrays(*nodes), RowArrays(*rows)
+    node, left_set, slots, left = of_nodes.node, of_nodes.left_set, HistogramArrays(*histograms).slots, level.left
     n_nodes, new_pairs, shared = level.n_nodes, level.new_pairs, level.shared
-    leaves, t = (n_nodes + 1) // 2, layout.features.shape[0]
+    leaves, t = (n_nodes + 1) // 2, HistogramLayout(*layout).features.shape[0]
     no_features = np.empty((0, 0), np.bool_)
-    child_limits = ChildLimits(limits.max_depth, limits.least_rows, criterion.rule[1], criterion.units[1])
+    child_limits = (limits.max_depth, limits.least_rows, rule.rule[1], rule.units[1])  # ChildLimits
     together, done = team.words.shape[0] > 0, 0
     if step == HELP:
         while True:
@@ -99,7 +95,7 @@ def grow(
         if together:
             done += _search_together(new_pairs, kinds, layout, node, rows, histograms, criterion, level, team)
             teams.wait_for_others(team.words, done)
-            results, step = Splits(team.gains, team.splits, team.left_sets), SPLIT
+            results, step = (team.gains, team.splits, team.left_sets), SPLIT
         if step == BUILD:
             line = histogram.build(rows, layout, node, new_pairs, histograms, part, first, last)
             if until == SEARCH:
@@ -108,7 +104,7 @@ def grow(
         if step <= SEARCH:
             if until != SPLIT:
                 pairs, first, last = new_pairs.shape[0], 0, t
-                results = Splits(
+                results = (
                     np.zeros((2 * pairs, t)),
                     np.empty((2 * pairs, t, 4), np.int64),
                     np.empty((2 * pairs, 0 if kinds is None else t, 8), np.uint32),
@@ -120,8 +116,8 @@ def grow(
             if until == SPLIT:
                 return n_nodes, 0
         split.pick(new_pairs, nodes, layout, results, slots)
-        count = partition.choose(node, n_nodes, nodes.gain, limits.max_leaves - leaves, nodes.chosen)
-        chosen = nodes.chosen[:count]
+        count = partition.choose(node, n_nodes, of_nodes.gain, limits.max_leaves - leaves, of_nodes.chosen)
+        chosen = of_nodes.chosen[:count]
         deeper = partition.count_above(node, chosen, limits.max_depth - 1)
         if count == 0 or deeper > slots[0] or n_nodes + 2 * count > node.shape[0]:
             if together:
@@ -129,11 +125,11 @@ def grow(
             return n_nodes, 0
         new_pairs = np.empty((count, 3), np.int64)
         n_nodes, pairs = partition.split_alone(
-            columns, rows.rows, rows.scratch, chosen, node, left_set, n_nodes, slots, child_limits,
+            columns, of_rows.rows, of_rows.scratch, chosen, node, left_set, n_nodes, slots, child_limits,
             np.empty((1, count), np.int64), new_pairs,
         )  # fmt: skip
         new_pairs, leaves = new_pairs[:pairs], leaves + count
-        step, first, last = BUILD, 0, rows.rows.shape[0]
+        step, first, last = BUILD, 0, of_rows.rows.shape[0]
         smaller = 0
         for i in range(pairs):
             smaller += node[new_pairs[i, 0], END] - node[new_pairs[i, 0], BEGIN]

@@ -7,7 +7,6 @@ import numpy as np
 
 from gpuboost.kernels.common.jit import kernel
 from gpuboost.kernels.common.nodes import COLUMNS, END, SUM_G, SUM_H
-from gpuboost.kernels.common.records import Criterion, HistogramArrays
 from gpuboost.kernels.splits.split import search
 
 LEFT, RIGHT = 1, 2  # numbers of the two leaves
@@ -75,21 +74,22 @@ def search_root(
 ):  # fmt: skip
     """Features [first, last) of the root. Returns the first of those that gain most, -1 if none gains.
 
-    histogram (1, 2 * n_cells) int64; the rest as for ``as_root`` and ``split.search``.
+    histogram (1, 2 * n_cells) int64; layout, results: the fields of HistogramLayout and of Splits; the rest as for
+    ``as_root`` and ``split.search``.
     """
     node, new_pairs, value, rule = as_root(rows, totals, units, limits, signed)
     search(
         layout, kinds, new_pairs, np.empty((1, 0), np.int64), node, only_slot(histogram, packed_rows),
-        Criterion(value, rule, root), first, last, general, by_node, words, results,
+        (value, rule, root), first, last, general, by_node, words, results,
     )  # fmt: skip
-    return best_of(results.gains[0], first, last)
+    return best_of(results[0][0], first, last)
 
 
 @kernel
 def only_slot(histogram, packed_rows):
-    """The root's histogram, as a HistogramArrays record of one slot."""
+    """The root's histogram, as a HistogramArrays of one slot, as a plain tuple."""
     none = np.empty((1, 0), np.int64)
-    return HistogramArrays(histogram, np.empty((1, 0), np.int32), none, none, np.empty(0, np.int64), packed_rows)
+    return histogram, np.empty((1, 0), np.int32), none, none, np.empty(0, np.int64), packed_rows
 
 
 @kernel

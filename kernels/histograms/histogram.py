@@ -156,6 +156,7 @@ def build_some(rows, layout, node, new_pairs, histograms, part, first, last, fir
 @kernel
 def build_features(rows, layout, node, new_pairs, histograms, first, last):
     """Features [first, last) of the packed histograms of the built nodes of all new pairs, from dense bins."""
+    rows, layout, histograms = RowArrays(*rows), HistogramLayout(*layout), HistogramArrays(*histograms)
     starts, features = layout.starts[first:last], layout.features[first:last]
     begin, end = np.int64(layout.starts[first]), np.int64(layout.starts[last])
     for i in range(new_pairs.shape[0]):

@@ -51,7 +51,7 @@ def test_one_worker_writes_the_cpus_file(device: str, tmp_path: Path) -> None:
     ("kind", "execution"), crossed(["classifier", "regressor", "ranker"], [gb.Asynchronous(3), SIMULATED]), ids=str
 )
 def test_either_machine_replays_it(execution: Any, kind: str, tmp_path: Path) -> None:
-    params = {"n_estimators": 12, "random_state": 1, "learners": 0.7, "execution": execution, "device": "cuda"}
+    params = {"n_estimators": 8, "random_state": 1, "learners": 0.7, "execution": execution, "device": "cuda"}
     target, more = (LABELS, {}) if kind == "classifier" else (Y, {})
     model: Any = {"classifier": gb.GradientBoostingClassifier, "regressor": gb.GradientBoostingRegressor,
                   "ranker": gb.GradientBoostingRanker}[kind](**params)  # fmt: skip
@@ -68,8 +68,11 @@ def test_either_machine_replays_it(execution: Any, kind: str, tmp_path: Path) ->
         assert host.log_ == model.log_
 
 
-@pytest.mark.parametrize("rule", [0.4, gb.MVS(0.3), gb.GOSS(), gb.WeightTrimming(0.6)], ids=repr)
-@pytest.mark.parametrize("leaf_values", ["server", "worker"])
+@pytest.mark.parametrize(
+    ("rule", "leaf_values"),
+    crossed([0.4, gb.MVS(0.3), gb.GOSS(), gb.WeightTrimming(0.6)], ["server", "worker"]),
+    ids=repr,
+)
 @pytest.mark.filterwarnings("ignore::gpuboost.errors.OutsideTheoryWarning")
 def test_what_was_drawn_is_reported_of_the_rounds_that_came_in(rule: Any, leaf_values: str) -> None:
     execution = gb.Asynchronous(4, leaf_values=leaf_values, staleness="drop", max_staleness=2, allow_unproven=True)

@@ -49,7 +49,11 @@ EMULATOR_RAW inline uint64_t next_random() {  // splitmix64
 // at one address, on a device each has its own.
 EMULATOR_RAW inline void poison(void* p, size_t n) {
   volatile char* c = static_cast<volatile char*>(p);
-  for (size_t i = 0; i < n; ++i) c[i] = char(0xff);
+  volatile uint64_t* words = static_cast<volatile uint64_t*>(p);
+  size_t i = 0;
+  if (uintptr_t(p) % 8 == 0)
+    for (; i + 8 <= n; i += 8) words[i / 8] = ~0ull;
+  for (; i < n; ++i) c[i] = char(0xff);
   if (n && !job->chained) ignore_races(p, n, "shared memory");
 }
 
@@ -118,13 +122,19 @@ EMULATOR_RAW inline uint64_t lane_result(const Fiber* warp, const Fiber& me, Op 
   return result;
 }
 
-// When every lane of the mask that has not exited waits in the same operation, each gets its result.
+// When every lane of the mask that has not exited waits in the same operation, each gets its result. The lane that was
+// missing the last time is looked at first: so 32 lanes that arrive one by one take some 64 looks, and not 500.
 EMULATOR_RAW inline bool finish_warp(unsigned base, Op op, unsigned mask) {
+  static unsigned char missing[MOST_THREADS / 32];
   Fiber* warp = fibers + base;
-  unsigned part = 0;
-  for (unsigned l = 0; l < 32; ++l) {
+  unsigned part = 0, start = missing[base / 32];
+  for (unsigned k = 0; k < 32; ++k) {
+    unsigned l = (start + k) % 32;
     if (!(mask >> l & 1) || base + l >= n_threads || warp[l].state == EXITED) continue;
-    if (warp[l].state != AT_WARP || warp[l].op != op || warp[l].mask != mask) return false;
+    if (warp[l].state != AT_WARP || warp[l].op != op || warp[l].mask != mask) {
+      missing[base / 32] = l;
+      return false;
+    }
     part |= 1u << l;
   }
   ++warp_number[base / 32];

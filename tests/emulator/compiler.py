@@ -33,7 +33,7 @@ FLAGS = (
 )
 _UNDEFINED = "undefined,float-cast-overflow"
 BUILDS = {
-    "plain": ("-Og",),  # half of the time of -O2, for which tests wait longer; and it reads what -O2 sees no use for
+    "plain": ("-O1",),  # two thirds of the time of -O2, and kernels run as fast; a quarter faster than those of -Og
     "address": ("-O1", "-g", "-fsanitize=address", "-fno-omit-frame-pointer"),
     "undefined": ("-O1", "-g", f"-fsanitize={_UNDEFINED}", f"-fno-sanitize-recover={_UNDEFINED}"),
     "thread": ("-O1", "-g", "-fsanitize=thread"),

@@ -173,7 +173,7 @@ def test_ta_4_exponential_times_make_staleness_geometric() -> None:
 def test_ta_5_speed_up_saturates(ratio: float, workers: int) -> None:
     """Within 3 %, of which the first trees, for which the server waits, are the most."""
     execution = SimulatedWorkers(workers, build_time=ratio, server_time=1.0)
-    _, log, _ = logged(depth_0(execution, 1800), random_case(1, 2, 1).data)
+    _, log, _ = logged(depth_0(execution, int(60 * ratio)), random_case(1, 2, 1).data)
     assert log.saturation == pytest.approx(1.0 + ratio)
     assert log.speed_up == pytest.approx(min(workers, 1.0 + ratio), rel=0.03)
 

@@ -147,7 +147,7 @@ def training_set(x: np.ndarray, weight: np.ndarray | None = None) -> TrainingSet
     ],
 )
 def test_tf5_a_smoother_is_symmetric_shrinks_and_has_its_degrees_of_freedom(family: Any, weighted: bool) -> None:
-    x, _ = rows()
+    x, _ = rows(120)
     x[:20, 0] = np.nan
     weight = np.random.default_rng(1).uniform(0.5, 2.0, len(x)) if weighted else None
     data = training_set(x, weight)

@@ -264,7 +264,7 @@ def test_a_round_of_random_shapes_is_one_graph_and_a_small_one() -> None:
     ("growth", "d", "target"), crossed(list(product([DepthWise, LeafWise, Oblivious], [1, 7, 40])), ["real", "3"])
 )
 def test_gains_that_are_compared_with_noise(target: str, growth: Any, d: int) -> None:
-    data = random_case(d, 300, d, target=target).data
+    data = random_case(d, 150, d, target=target).data
     loss: Loss = losses.SquaredError() if target == "real" else losses.Softmax(3)
     plain = assert_parity(Recipe(loss, 4, 0.3, growth(Limits(8, 4))), data, "cuda")
     disturbed = Recipe(loss, 4, 0.3, growth(Limits(8, 4, random_strength=1.5)))

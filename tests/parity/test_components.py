@@ -77,7 +77,7 @@ def text(ensemble: Ensemble) -> str:
 @settings(max_examples=examples(10), deadline=None, derandomize=True)
 @given(
     seed=st.integers(0, 1000),
-    n=st.sampled_from([20, 70, 300]),
+    n=st.sampled_from([20, 70, 150]),
     weighted=st.sampled_from(["no", "whole", "any"]),
     loss=st.sampled_from(["squared_error", "absolute_error", "huber", "logistic", "softmax"]),
     step=st.sampled_from([NewtonStep(), ConstantStep(), LineSearchStep(), LineSearchStep("leaf")]),

@@ -178,7 +178,7 @@ def test_models_are_equal_whatever_the_rule(
     rule: Sampling, loss: Loss, target: str, weights: str, machine: str
 ) -> None:
     """Six rounds: a device launches the first ones verb by verb, and replays the others."""
-    data = random_case(11, 400, 4, target=target, weights=weights).data
+    data = random_case(11, 250, 4, target=target, weights=weights).data
     assert_parity(Recipe(loss, 6, 0.5, DepthWise(Limits(12, 4)), rule), data, machine, order="random")
 
 

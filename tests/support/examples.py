@@ -18,6 +18,11 @@ def examples(count: int) -> int:
     return max(min(count, FEWEST), count * settings.default.max_examples // FULL)
 
 
+def examples_of(values: Sequence[Any], at_least: int) -> Sequence[Any]:
+    """The first of the values: the share that the profile draws, but so many at least."""
+    return values[: max(at_least, len(values) * settings.default.max_examples // FULL)]
+
+
 def crossed(*axes: Sequence[Any]) -> list[Any]:
     """Every combination of the values of some parameters, for ``parametrize``.
 

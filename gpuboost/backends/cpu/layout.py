@@ -143,7 +143,8 @@ def even(starts: Array, parts: int) -> Array:
 def layout_of(bins: Bins, cuts: Cuts, candidates: Candidates, *, by_column: bool) -> Layout:
     """The layout for one set of candidates. With sparse bins, only the candidates' entries are read."""
     features = candidates.features
-    n_bins_of_all, kinds_of_all = cuts.n_bins, cuts.is_categorical.astype(np.uint8)
+    kinds_of_all = cuts.is_categorical.astype(np.uint8)
+    n_bins_of_all = cuts.n_bins.copy()  # a read-only array has a type of its own, for which numba compiles once more
     n_bins, kinds = n_bins_of_all[features], kinds_of_all[features]
     starts = np.zeros(len(features) + 1, np.uint64)
     np.cumsum(n_bins + 1, out=starts[1:])

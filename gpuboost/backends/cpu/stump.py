@@ -164,7 +164,7 @@ class StumpGrower:
         results = Splits(np.zeros((1, t)), np.empty((1, t, 4), np.int64), left_sets)
         layout = HistogramLayout(candidates.features, self._starts, self._n_bins, self._kinds, self._defaults)
         data = (
-            self._histogram, self._data.n_rows, (*self._totals, self._weight), layout,
+            self._histogram, self._data.n_rows, (*self._totals, self._weight), tuple(layout),
             self._kinds if self._some_sets else None, self._units,
             limits.of_stump, limits.signed,
             cpu_histograms.PACKED_ROWS,
@@ -178,7 +178,7 @@ class StumpGrower:
 
         def search(part: int) -> None:
             features = bounds[part], bounds[part + 1]
-            best[part] = stump.search_root(*data, *features, general, root, by_node, words, results)
+            best[part] = stump.search_root(*data, *features, general, root, by_node, words, tuple(results))
 
         self._pool.run_parts(parts, search)
         of_rows = self._weight / max(self._totals[1], 1), limits.min_split_gain
