@@ -10,10 +10,14 @@ import subprocess
 import threading
 
 from gpuboost.backends.cpu.compilation.warm_up import start_process
-from gpuboost.backends.cpu.compilation.warm_up_tree import DummyTree
-from gpuboost.backends.cpu.large_trees import OBLIVIOUS
+from gpuboost.backends.cpu.compilation.warm_up_tree import PLAIN, DummyTree
+from gpuboost.backends.cpu.large_trees import BOUNDED, OBLIVIOUS
 from gpuboost.backends.host.collection import no_collection
 from gpuboost.kernels.common.disk_cache import is_noted, note
+from gpuboost.types import Limits
+
+LIMITS = {OBLIVIOUS: Limits(8, growth="oblivious"), BOUNDED: Limits(8, max_delta_step=1.0)}
+"""Limits of a tree of each ``kernel_kind``, by the beginning of its name"""
 
 _RUN = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
@@ -68,8 +72,8 @@ BACKGROUND = Background()
 def compile_kernel(kind: str) -> None:
     """Main function of the process."""
     with no_collection():
-        tree = DummyTree(large=True, categorical=kind.endswith("categorical"), oblivious=kind.startswith(OBLIVIOUS))
-        tree.together()
+        limits = next((limits for start, limits in LIMITS.items() if kind.startswith(start)), PLAIN)
+        DummyTree(large=True, categorical=kind.endswith("categorical"), limits=limits).together()
     note(_note(kind))
 
 
