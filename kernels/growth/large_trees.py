@@ -27,7 +27,7 @@ from gpuboost.kernels.common.records import (
 from gpuboost.kernels.growth import best_first, partition
 from gpuboost.kernels.growth import team as teams
 from gpuboost.kernels.histograms import histogram
-from gpuboost.kernels.splits import shared_split, split
+from gpuboost.kernels.splits import monotone_split, shared_split, split
 
 LEAD, HELP = 0, 1  # what a thread does in its call
 FINISHED, NO_ROOM, LONG, NOT_FINITE = -1, -2, -3, -4  # why a call ends
@@ -250,17 +250,17 @@ def _next_chunk(
 
 @kernel
 def grow(
-    role, leaf_wise, most_work, kinds, level, by_node, layout, limits, columns, rows, histograms, criterion, nodes,
-    gradients, leaf_of_row, shares,
+    role, leaf_wise, most_work, kinds, level, bounds, by_node, layout, limits, columns, rows, histograms, criterion,
+    nodes, gradients, leaf_of_row, shares,
 ):  # fmt: skip
     """LEAD: grow the tree, until it is finished or there is no room for it. HELP: chunks of the leader's call.
 
     leaf_wise: leaves are split by their gain, else level by level; most_work: (row, feature) pairs after which the call
     ends, so that an interrupt is seen. kinds: those of the layout, or None if none is categorical. level: (v,) int64
-    for the nodes of a level of an oblivious tree, None for other trees. by_node: as for ``split.search``, of the pairs
-    that are new when the call begins, or (0, 0). leaf_of_row: see ``settle_rows``. The rest are the fields of the
-    records of their names, as plain tuples. ``criterion.units``, the fifth number of its rule, the root and the list of
-    rows are written, too.
+    for the nodes of a level of an oblivious tree, None for other trees. bounds: the bounds and directions of
+    ``monotone_split.search``, or None; by_node: as for ``split.search``, or (0, 0): both of the pairs that are new when
+    the call begins. leaf_of_row: see ``settle_rows``. The rest are the fields of the records of their names, as plain
+    tuples. ``criterion.units``, the fifth number of its rule, the root and the list of rows are written, too.
 
     Returns why the call has ended. The words say how many nodes there are, and for how many more there is no room.
     """
@@ -279,17 +279,23 @@ def grow(
         part = chunk - group * parts
         first, last = shares.stretches[part], shares.stretches[part + 1]
         if step == SEARCH:
-            if level is None:
-                split.search(
-                    layout, kinds, shares.left[:pairs], shares.shared, node, histograms, criterion,
-                    shares.bounds[chunk], shares.bounds[chunk + 1], True, by_node, np.empty((0, 0), np.int64),
-                    (shares.gains, shares.splits, shares.left_sets),
-                )  # fmt: skip
-            else:
+            if level is not None:
                 shared_split.search(
                     layout, kinds, shares.left[:pairs], shares.shared, level[:count], node, histograms, criterion,
                     shares.bounds[chunk], shares.bounds[chunk + 1], np.empty(0, np.bool_), np.empty(0, np.int64),
                     shares.gains[0], shares.splits[0], shares.left_sets[0], np.empty(0, np.float64),
+                )  # fmt: skip
+            elif bounds is not None:
+                monotone_split.search(
+                    bounds[0], bounds[1], layout, kinds, shares.left[:pairs], shares.shared, node, histograms,
+                    criterion, shares.bounds[chunk], shares.bounds[chunk + 1], True, by_node,
+                    np.empty((0, 0), np.int64), (shares.gains, shares.splits, shares.left_sets),
+                )  # fmt: skip
+            else:
+                split.search(
+                    layout, kinds, shares.left[:pairs], shares.shared, node, histograms, criterion,
+                    shares.bounds[chunk], shares.bounds[chunk + 1], True, by_node, np.empty((0, 0), np.int64),
+                    (shares.gains, shares.splits, shares.left_sets),
                 )  # fmt: skip
         elif step == BUILD:
             line = histogram.build_some(

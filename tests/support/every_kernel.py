@@ -331,6 +331,9 @@ def _together() -> Iterator[tuple[str, Callable[[], object]]]:
     for growth, sampling, categories in product(("depthwise", "leafwise", "oblivious"), (None, 0.5), (None, [1])):
         given = {"growth": growth, "sampling": sampling, "categorical_features": categories, "n_jobs": 3}
         yield f"together {given}", lambda given=given: together(given)
+    for more, categories in product(({"max_delta_step": 0.5}, {"interaction_cst": [[0, 1]]}), (None, [1])):
+        given = {**more, "categorical_features": categories, "n_jobs": 3}
+        yield f"together {given}", lambda given=given: together(given)
 
 
 def _divided_trees() -> Iterator[tuple[str, Callable[[], object]]]:

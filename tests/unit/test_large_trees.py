@@ -42,8 +42,12 @@ KINDS: dict[str, dict[str, Any]] = {
     "features by level": {"learners": gb.RandomByLevel(3)},
     "oblivious": {"growth": "oblivious", "max_leaves": 300, "max_depth": 9},
     "oblivious, categories": {"growth": "oblivious", "categorical_features": [2], "sampling": gb.MVS(0.97)},
+    "monotone": {"monotonic_cst": [1, 0, 0, -1, 0, 1, 0], "max_leaves": 300, "max_depth": 9},
+    "regularised, leaf-wise": {"growth": "leafwise", "max_leaves": 30, "reg_alpha": 3.0, "max_delta_step": 0.5},
+    "monotone, interactions": {"monotonic_cst": [1, 0, 0, -1, 0, 1, 0], "interaction_cst": [[0, 1, 2], [2, 3, 4]]},
+    "monotone, categories": {"monotonic_cst": [1, 0, 0, -1, 0, 1, 0], "categorical_features": [2]},
 }
-OF_OTHER_KERNELS = ("categories", "oblivious", "oblivious, categories")
+OF_OTHER_KERNELS = ("categories", "oblivious", "regularised", "monotone")
 
 
 def rows(n: int, seed: int = 5) -> Rows:
@@ -54,7 +58,7 @@ def rows(n: int, seed: int = 5) -> Rows:
     return x, x[:, 0] * x[:, 1] + x[:, 2] % 3 + random.normal(size=n)
 
 
-PLAIN, OBLIVIOUS = Limits(8), Limits(8, growth="oblivious")
+PLAIN, OBLIVIOUS, BOUNDED = Limits(8), Limits(8, growth="oblivious"), Limits(8, reg_alpha=1.0)
 MANY, FEW = rows(PACKED_ROWS + 5_000), rows(700)
 
 
@@ -89,7 +93,7 @@ def counted(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> list[Any]
     return calls
 
 
-EACH = [pytest.param(kind, marks=pytest.mark.slow) if kind in OF_OTHER_KERNELS else kind for kind in KINDS]
+EACH = [pytest.param(kind, marks=pytest.mark.slow) if kind.startswith(OF_OTHER_KERNELS) else kind for kind in KINDS]
 """Each of the others takes some 16 seconds to compile."""
 
 
@@ -100,7 +104,7 @@ def test_bytes_are_those_of_one_thread(kind: str, tmp_path: Path, monkeypatch: p
     assert kernel.LEAD in roles
     assert together == model_bytes(tmp_path, MANY, 1, **KINDS[kind])
     monkeypatch.undo()
-    assert len(kernel.grow.signatures) <= 4  # oblivious, with categories, both or neither: those of the background
+    assert len(kernel.grow.signatures) <= 6  # oblivious, bounded or neither, with categories or without
 
 
 @pytest.mark.usefixtures("eager")
@@ -109,7 +113,7 @@ def test_so_they_are_if_every_level_is_a_call(kind: str, tmp_path: Path, monkeyp
     monkeypatch.setattr(large_trees, "MOST_WORK", 1)
     monkeypatch.setattr(large_trees, "FEATURES_PER_GROUP", 2)
     assert model_bytes(tmp_path, FEW, 3, **KINDS[kind]) == model_bytes(tmp_path, FEW, 1, **KINDS[kind])
-    assert len(kernel.grow.signatures) <= 4
+    assert len(kernel.grow.signatures) <= 6
 
 
 @pytest.mark.parametrize("growth", ["depthwise", pytest.param("oblivious", marks=pytest.mark.slow)])
@@ -275,15 +279,16 @@ def test_the_variants_compiled_in_the_background_are_those_of_trees(
 ) -> None:
     noted: list[str] = []
     monkeypatch.setattr(background, "note", noted.append)
-    kinds = [large_trees.kernel_kind(some, limits) for some in (False, True) for limits in (PLAIN, OBLIVIOUS)]
+    kinds = [large_trees.kernel_kind(some, limits) for some in (False, True) for limits in (PLAIN, OBLIVIOUS, BOUNDED)]
     for kind in kinds:
         background.compile_kernel(kind)
     assert noted == [f"team-{kind}" for kind in kinds]
-    assert len(set(noted)) == 4
+    assert len(set(noted)) == 6
     for settings in ({}, {"categorical_features": [2]}):
         for growth in ("depthwise", "leafwise", "oblivious"):
             model_bytes(tmp_path, FEW, 3, growth=growth, **settings)
-    assert len(kernel.grow.signatures) == 4
+        model_bytes(tmp_path, FEW, 3, max_delta_step=0.5, **settings)
+    assert len(kernel.grow.signatures) == 6
 
 
 @pytest.mark.slow

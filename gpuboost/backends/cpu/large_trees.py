@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,13 +27,15 @@ LEAST_ROWS = PACKED_ROWS + 1  # smaller trees: ``small_trees``
 CHUNKS_PER_THREAD = 2  # of rows: one that is late leaves more to the others
 FEATURES_PER_GROUP = 64  # with fewer, the same cache lines would be read for several groups
 ROOT = np.array([[0, -1, 0]])  # the first pair
-OBLIVIOUS = "oblivious-"  # before "numeric" or "categorical"
+PathBounds: TypeAlias = tuple[NDArray[np.float64], NDArray[np.int64]]
+"""See ``Bounds.of_pairs``"""
+OBLIVIOUS, BOUNDED = "oblivious-", "bounded-"  # before "numeric" or "categorical"
 MOST_WORK = 1 << 28  # (row, feature) pairs in a call, a quarter of a second: then an interrupt is looked for
 
 
 def suits(data: TrainingSet, target: Target, candidates: Candidates, limits: Limits) -> bool:
     """True for many dense rows, if no split depends on the number of rows, or on noise, random cuts, forced ones or
-    bounds; and if nodes that draw features are numbered as the kernel numbers them.
+    path smoothing; and if nodes that draw features are numbered as the kernel numbers them.
 
     And for arrays that can be written: numba would compile for several seconds for others, though none is written.
     """
@@ -41,11 +43,13 @@ def suits(data: TrainingSet, target: Target, candidates: Candidates, limits: Lim
     n_rows = gradients.g.shape[1]
     if n_rows < LEAST_ROWS or not isinstance(bins, DenseBins) or limits.min_samples_leaf > 1:
         return False
-    if limits.bounded or limits.forced is not None or candidates.chooses_by_more or candidates.cuts is not None:
+    if limits.path_smooth > 0.0 or limits.forced is not None:
+        return False
+    if candidates.chooses_by_more or candidates.cuts is not None:
         return False
     if candidates.by_node is not None and limits.growth != "depthwise":
         return False
-    if limits.symmetric and limits.interactions is not None:
+    if limits.symmetric and (limits.bounded or limits.interactions is not None):
         return False
     read = bins.rows, bins.columns, gradients.g, gradients.h, gradients.multiplicity, target.rows
     if not all(array is None or (array.flags.writeable and array.flags.c_contiguous) for array in read):
@@ -55,8 +59,8 @@ def suits(data: TrainingSet, target: Target, candidates: Candidates, limits: Lim
 
 def kernel_kind(categorical: bool, limits: Limits) -> str:
     """The name of the kernel's variant for such trees; each is compiled by itself."""
-    kind = "categorical" if categorical else "numeric"
-    return f"{OBLIVIOUS}{kind}" if limits.symmetric else kind
+    of_limits = OBLIVIOUS if limits.symmetric else BOUNDED if limits.bounded else ""
+    return of_limits + ("categorical" if categorical else "numeric")
 
 
 def _lines(limits: Limits, n_rows: int) -> int:
@@ -110,7 +114,7 @@ class LargeTree:
     def _call(self, leaf_of_row: NDArray[np.int32]) -> int:
         """One call of each thread. Returns why the leader's has ended."""
         limits, rows, layout, words = self._limits, self._rows, self._rows.layout, self._words
-        by_node, most_work = self._before_call()
+        bounds, by_node, most_work = self._before_call()
         of_growth = GrowthLimits(limits.max_leaves, limits.max_depth, least_rows(limits), EVERY_ROW, EVERY_ROW)
         arguments = (
             layout.arrays, of_growth, rows.columns(), self._histograms.rows, self._histograms.arrays,
@@ -122,7 +126,7 @@ class LargeTree:
         words[0] = 0
 
         def grow(part: int) -> None:
-            given = leaf_wise, most_work, layout.kinds_if_any, level, by_node, *records, leaf_of_row, shares
+            given = leaf_wise, most_work, layout.kinds_if_any, level, bounds, by_node, *records, leaf_of_row, shares
             if part:
                 kernel.grow(kernel.HELP, *given)
                 return
@@ -134,21 +138,24 @@ class LargeTree:
         rows.pool.run_parts(self._threads, grow)
         return ends[0]
 
-    def _before_call(self) -> tuple[NDArray[np.bool_], int]:
-        """The features of the new pairs by node, and the work after which the call ends.
+    def _before_call(self) -> tuple[PathBounds | None, NDArray[np.bool_], int]:
+        """Bounds and features of the new pairs by node, and the work after which the call ends.
 
-        Where not all features compete for each node, a call searches these pairs, if there are any, and ends before it
-        sums the next ones.
+        Where the search of a node depends on those above it, a call searches these pairs, if there are any, and ends
+        before it sums the next ones.
         """
-        words, shares = self._words, self._shares
+        words, node, search = self._words, self._tree.node, self._search
         words[kernel.WORK] = 0
-        if not self._search.some_features:
-            return NO_FEATURES, MOST_WORK
-        pairs = ROOT if words[kernel.STEP] == kernel.NOTHING else shares.left[: words[PAIRS]]
+        if not search.follows_paths:
+            return None, NO_FEATURES, MOST_WORK
+        first = words[kernel.STEP] == kernel.NOTHING
+        pairs = ROOT if first else self._shares.left[: words[PAIRS]]
+        below = pairs[:0] if first else pairs  # the root's bounds are there, and its sums are not
+        bounds = None if search.bounds is None else search.bounds.of_pairs(below, node)
         if not len(pairs):
             words[kernel.WORK] = 1  # more than 0
-            return NO_FEATURES, 0
-        return self._search.competing(self._tree, pairs, pairs[:, :2].ravel()), 0
+        some = search.some_features and len(pairs) > 0
+        return bounds, search.competing(self._tree, pairs, pairs[:, :2].ravel()) if some else NO_FEATURES, 0
 
     def _of(self, gradients: Gradients) -> TreeGradients:
         g, h, m = gradients.g[self._output], gradients.h[self._output], multiplicity_of(gradients)

@@ -31,6 +31,13 @@ class Bounds:
         self._inherit(new_pairs, node)
         return partial(monotone_split.search, self._bounds, self._of_some)
 
+    def of_pairs(
+        self, new_pairs: NDArray[np.int64], node: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """The bounds (v, 3) of all nodes, with those of these pairs, and the directions of the features."""
+        self._inherit(new_pairs, node)
+        return self._bounds, self._of_some
+
     def search_of(self, v: int) -> Callable[..., None]:
         """The same for node v alone, which is the first of a table of its own, and was searched before."""
         return partial(monotone_split.search, self._bounds[v : v + 1], self._of_some)

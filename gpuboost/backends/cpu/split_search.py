@@ -69,7 +69,7 @@ class Search:
         self._candidates = candidates
         self.gain_noise, self._cuts = candidates.gain_noise(output), candidates.random_cuts(output)
         self.units, self._layout, self._limits, self._pool = units, layout, limits, pool
-        self._bounds = Bounds(cuts, layout.features, limits, units, smoothing) if limits.bounded else None
+        self.bounds = Bounds(cuts, layout.features, limits, units, smoothing) if limits.bounded else None
         self._paths = (
             None if limits.interactions is None else InteractionPaths(limits.interactions, cuts, layout.features)
         )
@@ -77,7 +77,7 @@ class Search:
         held = limits.reg_alpha, limits.largest_value, smoothing
         rule = np.array([*own, rows_per_h, float(limits.signed), *limits.categories, *held], np.float64)
         self.criterion, self._rows_per_h = Criterion(units, rule, self.root), rows_per_h
-        quick = all_packed and limits.reg_lambda < MOST_RIDGE * units[1] and self._bounds is None
+        quick = all_packed and limits.reg_lambda < MOST_RIDGE * units[1] and self.bounds is None
         self.plain = quick and limits.min_samples_leaf == 1 and not limits.signed and len(self.root) == 0
         self.plain = self.plain and self._cuts is None
 
@@ -102,6 +102,11 @@ class Search:
         """True if not all features compete for each node."""
         return self._candidates.by_node is not None or self._paths is not None
 
+    @property
+    def follows_paths(self) -> bool:
+        """True if the search of a node depends on the splits above it, or on its number."""
+        return self.some_features or self.bounds is not None
+
     def nodes(self, tree: NodeTable, histograms: Histograms, new_pairs: NDArray[np.int64]) -> None:
         """Find the split of each new node, or the one split of a symmetric tree's level."""
         (self.shared if self._limits.symmetric else self.each)(tree, histograms, new_pairs)
@@ -117,7 +122,7 @@ class Search:
         of_layout, of_nodes, criterion, found = map(tuple, arrays)
         sums = tree.node[new_pairs[:, :2].ravel()][:, [table.SUM_G, table.SUM_H]]
         words = words_of(self._cuts, sums, layout.features)
-        search_features = split.search if self._bounds is None else self._bounds.search_below(new_pairs, tree.node)
+        search_features = split.search if self.bounds is None else self.bounds.search_below(new_pairs, tree.node)
 
         def search(part: int) -> None:
             search_features(
@@ -139,7 +144,7 @@ class Search:
         sums = np.array([[tree.node[v, table.DEPTH], 0] for v in level[:1]], np.int64).reshape(-1, 2)
         words = words_of(self._cuts, sums, layout.features).ravel()
         gains, found = np.zeros(t), np.empty((t, 3), np.int64)
-        values = NO_VALUES if self._bounds is None else self._bounds.values_of(new_pairs, tree.node)
+        values = NO_VALUES if self.bounds is None else self.bounds.values_of(new_pairs, tree.node)
         kinds = layout.kinds_if_any
         left_sets = np.empty((0 if kinds is None else t, 8), np.uint32)
         parts = self.searchers(len(new_pairs))
@@ -186,7 +191,7 @@ class Search:
         bits[at, cut.bin >> 5] = 1 << (cut.bin & 31)
         summed = layout.arrays._replace(defaults=np.full(len(layout.features), -1, np.int64))  # and complete
         arrays = histograms.arrays, Criterion(self.units, self.criterion.rule, bits)
-        search = split.search if self._bounds is None else self._bounds.search_of(v)
+        search = split.search if self.bounds is None else self.bounds.search_of(v)
         search(
             tuple(summed), layout.kinds_if_any, np.array([[0, -1, 0]]), np.empty((1, 0), np.int64), node,
             *map(tuple, arrays), at, at + 1, True, NO_FEATURES, NO_WORDS_OF_CUTS, tuple(results),

@@ -16,11 +16,14 @@ from numpy.typing import NDArray
 
 from gpuboost._imports.collection import no_collection
 from gpuboost.backends.cpu.compilation.warm_up import start_process
-from gpuboost.backends.cpu.compilation.warm_up_tree import DummyTree
-from gpuboost.backends.cpu.large_trees import OBLIVIOUS
+from gpuboost.backends.cpu.compilation.warm_up_tree import PLAIN, DummyTree
+from gpuboost.backends.cpu.large_trees import BOUNDED, OBLIVIOUS
 from gpuboost.backends.prediction.predictor import FEW, ForestPredictor, predict
 from gpuboost.kernels.common.disk_cache import is_noted, note
-from gpuboost.types import Cuts, Ensemble, FittedTree, Nodes
+from gpuboost.types import Cuts, Ensemble, FittedTree, Limits, Nodes
+
+LIMITS = {OBLIVIOUS: Limits(8, growth="oblivious"), BOUNDED: Limits(8, max_delta_step=1.0)}
+"""Limits of a tree of each ``kernel_kind``, by the beginning of its name"""
 
 _RUN = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
@@ -82,8 +85,8 @@ def compile_kernel(kind: str) -> None:
         if kind == PREDICTION:
             _predict()
         else:
-            categorical, oblivious = kind.endswith("categorical"), kind.startswith(OBLIVIOUS)
-            DummyTree(large=True, categorical=categorical, oblivious=oblivious).together()
+            limits = next((limits for start, limits in LIMITS.items() if kind.startswith(start)), PLAIN)
+            DummyTree(large=True, categorical=kind.endswith("categorical"), limits=limits).together()
     note(_note(kind))
 
 

@@ -22,6 +22,7 @@ from gpuboost.kernels.growth import partition
 from gpuboost.types import Candidates, Cuts, DenseBins, Gradients, Limits, Target
 
 D, BINS = 4, 9
+PLAIN = Limits(max_leaves=8)
 
 
 def is_usual(limits: Limits, candidates: Candidates, by_column: SortedColumns | None, n_rows: int) -> bool:
@@ -37,13 +38,10 @@ class DummyTree:
     The steps are independent of each other, so they may run in any order, and in several processes.
     """
 
-    def __init__(self, *, large: bool, categorical: bool, oblivious: bool = False) -> None:
-        """large: more rows than ``small_trees.grow`` is for; categorical: a feature is categorical.
-
-        oblivious: the nodes of a level share a split, of which only ``together`` knows.
-        """
+    def __init__(self, *, large: bool, categorical: bool, limits: Limits = PLAIN) -> None:
+        """large: more rows than ``small_trees.grow`` is for; categorical: a feature is categorical."""
         n, self._pool, self._workspace = BLOCK + 1 if large else 256, ThreadPool(1), Workspace()
-        self._large, self._limits = large, Limits(max_leaves=8, growth="oblivious" if oblivious else "depthwise")
+        self._large, self._limits = large, limits
         columns = np.tile(np.arange(n) % BINS, (D, 1)).astype(np.uint8)
         codes = np.arange(BINS, dtype=np.int64)
         cuts = Cuts((np.arange(BINS - 1.0),) * D, (codes if categorical else None, None, None, None))
