@@ -75,7 +75,7 @@ class TreeContract(MachineCases, ABC):
             case = self._case(seed, weights="whole")
             data = self.training_set(machine, case)
             made = machine.gradients(losses.GaussianNLL(), varied_scores(machine, data, 2), data, None)
-            of_host = self.host_gradients(machine, made)
+            of_host = replace(self.host_gradients(machine, made), multiplicity=case.data.multiplicity)
             rest = every_feature(data), growth.limits
             found = cast(OneTreeGrower, machine).grow_together(data, Target(3, None, made), made, *rest)
             expected = reference.grow_together(case.data, Target(3, None, of_host), of_host, *rest)
