@@ -43,9 +43,8 @@ def suits(data: TrainingSet, target: Target, candidates: Candidates, limits: Lim
     n_rows = gradients.g.shape[1]
     if n_rows < LEAST_ROWS or not isinstance(bins, DenseBins) or limits.min_samples_leaf > 1:
         return False
-    if limits.path_smooth > 0.0 or limits.forced is not None:
-        return False
-    if candidates.chooses_by_more or candidates.cuts is not None:
+    looks_again = limits.path_smooth > 0.0 or limits.forced is not None
+    if looks_again or candidates.chooses_by_more or candidates.cuts is not None:
         return False
     if candidates.by_node is not None and limits.growth != "depthwise":
         return False
