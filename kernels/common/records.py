@@ -137,6 +137,7 @@ class GrowthLimits(NamedTuple):
     least_rows: Any  # int: rows that a node needs to be split
     most_summed: Any  # int: rows
     most_searched: Any  # int: nodes
+    most_work: Any  # int: (row, feature) pairs after which a call for a large tree ends, so that an interrupt is seen
 
 
 class ChildLimits(NamedTuple):

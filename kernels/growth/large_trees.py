@@ -155,14 +155,14 @@ def _share_split(level, kinds, layout, histograms, criterion, nodes, shares):
 
 
 @kernel
-def _next_level(leaf_wise, most_work, level, layout, limits, histograms, criterion, nodes, shares):
+def _next_level(leaf_wise, level, layout, limits, histograms, criterion, nodes, shares):
     """The next step of the tree, as ``_advance``: new pairs are summed, or else nodes are split, or rows settled."""
     words, node = shares.words, nodes.node
     most = shares.counts.shape[0]
     while True:
         words[STEP] = RESUMED
         if words[teams.PAIRS] > 0:
-            if words[WORK] > most_work:
+            if words[WORK] > limits.most_work:
                 return LONG
             words[STEP] = BUILD
             return _sum_pairs(layout, nodes, histograms, shares)
@@ -186,7 +186,7 @@ def _next_level(leaf_wise, most_work, level, layout, limits, histograms, criteri
 
 
 @kernel
-def _advance(leaf_wise, most_work, kinds, level, layout, limits, histograms, criterion, nodes, gradients, shares):
+def _advance(leaf_wise, kinds, level, layout, limits, histograms, criterion, nodes, gradients, shares):
     """End a step, and begin the next one. Returns the number of its chunks, or why the call ends."""
     words, most = shares.words, shares.counts.shape[0]
     step, count, parts = words[STEP], words[COUNT], words[STRETCHES]
@@ -221,13 +221,13 @@ def _advance(leaf_wise, most_work, kinds, level, layout, limits, histograms, cri
             words[teams.PAIRS] = 0
         elif step == COPY:
             _add_children(limits, criterion, nodes, histograms, shares, shares.counts[:parts])
-        chunks = _next_level(leaf_wise, most_work, level, layout, limits, histograms, criterion, nodes, shares)
+        chunks = _next_level(leaf_wise, level, layout, limits, histograms, criterion, nodes, shares)
     return chunks
 
 
 @kernel
 def _next_chunk(
-    role, leaf_wise, most_work, kinds, level, layout, limits, histograms, criterion, nodes, gradients, shares
+    role, leaf_wise, kinds, level, layout, limits, histograms, criterion, nodes, gradients, shares
 ):  # fmt: skip
     """The next chunk for this thread; the leader sees to it that there are some. Negative at the end of the call."""
     words = shares.words
@@ -236,9 +236,7 @@ def _next_chunk(
     chunk = teams.take(words)
     while chunk < 0:
         teams.wait_for_others(words, words[teams.OFFERED])
-        chunks = _advance(
-            leaf_wise, most_work, kinds, level, layout, limits, histograms, criterion, nodes, gradients, shares
-        )
+        chunks = _advance(leaf_wise, kinds, level, layout, limits, histograms, criterion, nodes, gradients, shares)
         if chunks < 0:
             teams.end(words)
             return chunks
@@ -250,17 +248,17 @@ def _next_chunk(
 
 @kernel
 def grow(
-    role, leaf_wise, most_work, kinds, level, bounds, by_node, layout, limits, columns, rows, histograms, criterion,
-    nodes, gradients, leaf_of_row, shares,
+    role, leaf_wise, kinds, level, bounds, by_node, layout, limits, columns, rows, histograms, criterion, nodes,
+    gradients, leaf_of_row, shares,
 ):  # fmt: skip
     """LEAD: grow the tree, until it is finished or there is no room for it. HELP: chunks of the leader's call.
 
-    leaf_wise: leaves are split by their gain, else level by level; most_work: (row, feature) pairs after which the call
-    ends, so that an interrupt is seen. kinds: those of the layout, or None if none is categorical. level: (v,) int64
-    for the nodes of a level of an oblivious tree, None for other trees. bounds: the bounds and directions of
-    ``monotone_split.search``, or None; by_node: as for ``split.search``, or (0, 0): both of the pairs that are new when
-    the call begins. leaf_of_row: see ``settle_rows``. The rest are the fields of the records of their names, as plain
-    tuples. ``criterion.units``, the fifth number of its rule, the root and the list of rows are written, too.
+    leaf_wise: leaves are split by their gain, else level by level. kinds: those of the layout, or None if none is
+    categorical. level: (v,) int64 for the nodes of a level of an oblivious tree, None for other trees. bounds: the
+    bounds and directions of ``monotone_split.search``, or None; by_node: as for ``split.search``, or (0, 0): both of
+    the pairs that are new when the call begins. leaf_of_row: see ``settle_rows``. The rest are the fields of the
+    records of their names, as plain tuples. ``criterion.units``, the fifth number of its rule, the root and the list of
+    rows are written, too.
 
     Returns why the call has ended. The words say how many nodes there are, and for how many more there is no room.
     """
@@ -269,7 +267,7 @@ def grow(
     words, node, chosen = shares.words, nodes.node, nodes.chosen
     while True:
         chunk = _next_chunk(
-            role, leaf_wise, most_work, kinds, level, HistogramLayout(*layout), limits, HistogramArrays(*histograms),
+role, leaf_wise, kinds, level, HistogramLayout(*layout), limits, HistogramArrays(*histograms),
             Criterion(*criterion), nodes, gradients, shares,
         )  # fmt: skip
         if chunk < 0:

@@ -114,7 +114,8 @@ class LargeTree:
         """One call of each thread. Returns why the leader's has ended."""
         limits, rows, layout, words = self._limits, self._rows, self._rows.layout, self._words
         bounds, by_node, most_work = self._before_call()
-        of_growth = GrowthLimits(limits.max_leaves, limits.max_depth, least_rows(limits), EVERY_ROW, EVERY_ROW)
+        of_tree = limits.max_leaves, limits.max_depth, least_rows(limits)
+        of_growth = GrowthLimits(*of_tree, EVERY_ROW, EVERY_ROW, most_work)
         arguments = (
             layout.arrays, of_growth, rows.columns(), self._histograms.rows, self._histograms.arrays,
             self._search.criterion, self._tree.arrays, self._gradients,
@@ -125,7 +126,7 @@ class LargeTree:
         words[0] = 0
 
         def grow(part: int) -> None:
-            given = leaf_wise, most_work, layout.kinds_if_any, level, bounds, by_node, *records, leaf_of_row, shares
+            given = leaf_wise, layout.kinds_if_any, level, bounds, by_node, *records, leaf_of_row, shares
             if part:
                 kernel.grow(kernel.HELP, *given)
                 return

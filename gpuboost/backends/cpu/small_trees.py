@@ -42,7 +42,9 @@ class Levels:
         layout, alone = rows.layout, self._threads == 1
         most_summed = EVERY_ROW if alone else -(-2 * cpu_histograms.ROWS_PER_THREAD // histograms.lines_of_eight)
         most_searched = EVERY_ROW if alone else -(-2 * cpu_search.CELLS_PER_THREAD // layout.n_cells)
-        self._limits = GrowthLimits(limits.max_leaves, limits.max_depth, least_rows, most_summed, most_searched)
+        self._limits = GrowthLimits(
+            limits.max_leaves, limits.max_depth, least_rows, most_summed, most_searched, EVERY_ROW
+        )
 
     def grow(self, new_pairs: NDArray[np.int64]) -> NDArray[np.int64]:
         """Split this level and the next ones until a step is large; return the new pairs left to sum and search."""
