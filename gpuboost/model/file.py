@@ -156,7 +156,7 @@ def _ensemble(document: dict[str, Any]) -> Ensemble:
 
 
 def _sharing(ensemble: Ensemble) -> list[bool]:
-    """Of each tree, whether its nodes are those of its round's first tree."""
+    """Flags of the trees that have the nodes of their round's first tree."""
     k, trees = ensemble.n_outputs, ensemble.trees
     return [i % k > 0 and tree.nodes is trees[i - i % k].nodes for i, tree in enumerate(trees)]
 
