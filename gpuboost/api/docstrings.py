@@ -34,7 +34,7 @@ min_child_weight : float
     Minimum sum of second derivatives (hessians) in a leaf.
 reg_lambda : float or None
     L2 regularisation lambda in the leaf value -G / (H + lambda) and in the gain. None: 3, 1 with
-    ``multi_output="one_tree"``, and 0 with ``langevin``, whose leaves are plain averages.
+    ``multi_output="one_tree"`` without a ``sketch``, and 0 with ``langevin``, whose leaves are plain averages.
 reg_alpha : float
     L1 regularisation alpha of leaf values (XGBoost's and LightGBM's ``reg_alpha``): G is brought nearer to 0 by alpha
     in the leaf value and in the gain, so a leaf with abs(G) <= alpha is 0.

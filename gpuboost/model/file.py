@@ -156,7 +156,7 @@ def _ensemble(document: dict[str, Any]) -> Ensemble:
 
 
 def _sharing(ensemble: Ensemble) -> list[bool]:
-    """For each tree, True if its nodes are those of the first tree of its round."""
+    """Flags of the trees that have the nodes of their round's first tree."""
     k, trees = ensemble.n_outputs, ensemble.trees
     return [i % k > 0 and tree.nodes is trees[i - i % k].nodes for i, tree in enumerate(trees)]
 

@@ -252,7 +252,7 @@ def _reg_lambda(params: Mapping[str, Any], loss: Loss) -> float:
         return real("reg_lambda", params["reg_lambda"])
     if isinstance(params.get("langevin"), Langevin):
         return 0.0
-    if isinstance(multi_output(params, loss), OneTree):
+    if multi_output(params, loss) == OneTree():  # without a sketch
         return RIDGE_OF_ONE_TREE
     return RIDGE_OF_LISTS if is_list_loss(loss) else RIDGE
 

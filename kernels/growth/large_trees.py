@@ -267,7 +267,7 @@ def grow(
     words, node, chosen = shares.words, nodes.node, nodes.chosen
     while True:
         chunk = _next_chunk(
-role, leaf_wise, kinds, level, HistogramLayout(*layout), limits, HistogramArrays(*histograms),
+            role, leaf_wise, kinds, level, HistogramLayout(*layout), limits, HistogramArrays(*histograms),
             Criterion(*criterion), nodes, gradients, shares,
         )  # fmt: skip
         if chunk < 0:

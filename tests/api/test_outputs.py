@@ -395,7 +395,10 @@ def test_weights_of_a_sum_are_a_vector() -> None:
         gb.sum_models([model, model], weights=np.array(3.0))
 
 
-def test_the_ridge_of_one_tree_is_one() -> None:
+def test_the_ridge_of_one_tree_is_one_unless_it_has_a_sketch() -> None:
     fitted = regressor(**ONE_TREE).fit(X, Y)
     assert gb.to_dict(fitted)["trees"] == gb.to_dict(regressor(**ONE_TREE, reg_lambda=1.0).fit(X, Y))["trees"]
     assert gb.to_dict(fitted)["trees"] != gb.to_dict(regressor(**ONE_TREE, reg_lambda=3.0).fit(X, Y))["trees"]
+    by_sketch = {**ONE_TREE, "sketch": gb.TopOutputs(1)}
+    found = (gb.to_dict(regressor(**by_sketch, **more).fit(X, Y))["trees"] for more in ({}, {"reg_lambda": 3.0}))
+    assert next(found) == next(found)
