@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import gpuboost as gb
+from gpuboost.losses.distribution import scaled_to_start
 
 RNG = np.random.default_rng(6)
 X = RNG.uniform(-1.0, 1.0, size=(600, 3))
@@ -69,3 +70,13 @@ def test_langevin_boosting_keeps_the_loss_as_it_is() -> None:
         **SETTINGS | {"n_estimators": 3, "step": "gradient"}, langevin=gb.Langevin(shrinkage=0.1)
     ).fit(X, Y)
     assert gb.to_dict(same)["trees"] == gb.to_dict(chain)["trees"]
+
+
+def test_steps_of_the_spread_are_a_third_of_those_of_natural_gradients() -> None:
+    f, of_loss, of_fit = np.array([1.0, 0.5]), np.empty((2, 2)), np.empty((2, 2))
+    gb.losses.GaussianNLL().row_derivatives(3.0, f, *of_loss, 0.0)  # type: ignore[call-arg]
+    scaled = scaled_to_start(gb.losses.GaussianNLL(), np.array([0.0, 0.2]))
+    scaled.row_derivatives(3.0, f, *of_fit, scaled.parameter)  # type: ignore[attr-defined]
+    assert (of_fit[:, 0] / of_loss[:, 0]).tolist() == pytest.approx([scaled.parameter] * 2)
+    assert of_fit[0, 1] == of_loss[0, 1]
+    assert (of_loss[1, 1], of_fit[1, 1]) == (2.0, 6.0)
