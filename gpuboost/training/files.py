@@ -268,7 +268,7 @@ def _to_json(value: Any) -> Any:
         items = [_to_json(item) for item in _in_order(value)]
         if all(_is_item(item) or (isinstance(item, list) and all(map(_is_item, item))) for item in items):
             return items
-    if isinstance(value, Mapping):
+    if isinstance(value, Mapping) and "policy" not in value:  # that is a policy, as JSON already
         return {"pairs": [[_to_json(key), float(weight)] for key, weight in value.items()]}
     if type(value) in POLICIES.values():
         return _policy_to_json(value)
@@ -310,7 +310,7 @@ def _is_left_out(policy: Any, name: str, value: Any) -> bool:
 
 def _plain(value: Any) -> Any:
     """NumPy numbers as Python numbers, also in tuples, which become lists, and in mappings, which become pairs."""
-    if isinstance(value, Mapping):
+    if isinstance(value, Mapping) and "policy" not in value:  # that is a policy, as JSON already
         return {"pairs": [[_plain(key), float(number)] for key, number in value.items()]}
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]

@@ -832,6 +832,7 @@ def _used(make: Any) -> Callable[..., object]:
         "gpuboost.langevin.schedule": "schedule",
         "gpuboost.langevin": "langevin",
         "gpuboost.learners.families": "base_learner",
+        "gpuboost.learners.feature_costs": "feature_costs",
         "gpuboost.learners": "learners",
         "gpuboost.learning_rates": "learning_rate",
     }
