@@ -35,9 +35,10 @@ class _OneWorker:
         self._version, self._answer = version, answer
 
     def receive(self) -> Arrival:
-        assert self._answer is not None, "receive() before the first publish()"
+        answer, self._answer = self._answer, None  # it holds the gradients, which the next round has no room for
+        assert answer is not None, "receive() before the first publish()"
         ticket, version, began = self._tickets.take(), self._version, perf_counter() - self._start
-        target, sample = self._answer(ticket)
+        target, sample = answer(ticket)
         structures = self._fit(self._backend, target, ticket)
         now = perf_counter() - self._start
         line = Built(ticket, 0, version, version, began=began, built=now, ended=now)
