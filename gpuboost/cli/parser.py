@@ -184,7 +184,7 @@ def _warmup(command: argparse.ArgumentParser) -> None:
         "--wheel", type=Path, metavar="DIR", help="write them as a wheel to install elsewhere, into DIR"
     )
     command.add_argument(
-        "--cpu", default="host", metavar="NAME", help="of a wheel: host, x86-64-v3 (since about 2015), generic, ..."
+        "--cpu", metavar="NAME", help="of a wheel: host (the default), x86-64-v3 (since about 2015), ..."
     )
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import subprocess
 
 from gpuboost.cli.console import new_console
+from gpuboost.errors import InputError
 
 
 def run(options: argparse.Namespace) -> int:
@@ -12,16 +14,24 @@ def run(options: argparse.Namespace) -> int:
     import gpuboost
     from gpuboost.backends.devices import kernel_cache
 
-    console = new_console()
     if options.wheel is not None:
-        from gpuboost.backends.cpu.compilation.kernel_wheel import build
-
-        wheel = build(options.wheel, options.kinds, options.cpu)
-        console.print(
-            f"wrote {wheel}, {wheel.stat().st_size / 1e6:.1f} MB", highlight=False, markup=False, soft_wrap=True
-        )
-        return 0
+        return _write_wheel(options)
+    if options.cpu is not None:
+        raise InputError(f"--cpu: names the processors of a wheel; got {options.cpu!r} without --wheel DIR. Give both.")
+    console = new_console()
     for kind, seconds in gpuboost.warm_up(options.kinds or None).items():
         console.print(f"{kind:<16}{seconds:6.1f} s", highlight=False)
     console.print(f"kernel cache    {kernel_cache()}", highlight=False, markup=False, soft_wrap=True)
+    return 0
+
+
+def _write_wheel(options: argparse.Namespace) -> int:
+    from gpuboost.backends.cpu.compilation.kernel_wheel import build
+
+    try:
+        wheel = build(options.wheel, options.kinds, options.cpu or "host")
+    except subprocess.CalledProcessError as error:  # the compiling process has said why
+        return error.returncode
+    size = f"{wheel.stat().st_size / 1e6:.1f} MB"
+    new_console().print(f"wrote {wheel}, {size}", highlight=False, markup=False, soft_wrap=True)
     return 0

@@ -118,7 +118,17 @@ def test_unknown_processors_are_refused_before_anything_is_compiled(
 ) -> None:
     assert main(["warmup", "--wheel", str(tmp_path / "out"), "--cpu", "pentium"]) == 2
     assert "--cpu: must be one of host, x86-64-v2" in capsys.readouterr().err
+    assert main(["warmup", "--cpu", "generic"]) == 2
+    assert "without --wheel DIR" in capsys.readouterr().err
     monkeypatch.setitem(prebuilt.PROCESSORS, "future", ("a feature of tomorrow",))
     with pytest.raises(InputError, match="has no a feature of tomorrow"):
         kernel_wheel.build(tmp_path / "out", [], "future")
     assert not (tmp_path / "out").exists()
+
+
+def test_an_unknown_kind_is_refused_by_the_compiling_process(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["warmup", "nonsense", "--wheel", str(tmp_path)]) == 2
+    said = capfd.readouterr().err
+    assert "kinds: unknown: " in said
+    assert "Traceback" not in said
+    assert not list(tmp_path.iterdir())
