@@ -1,6 +1,6 @@
 """Small work on the emulator that between it launches every CUDA kernel.
 
-``python -m support.every_cuda_kernel`` prints the names of the launched kernels; under a sanitizer, see
+``python -m support.hostile.every_cuda_kernel`` prints the names of the launched kernels; under a sanitizer, see
 ``emulator.sanitizer.sanitized``.
 """
 

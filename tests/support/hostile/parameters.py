@@ -317,7 +317,7 @@ def small() -> dict[str, Any]:
 
 def calls() -> list[Call]:
     """The whole table."""
-    from support.more_calls import more_calls
+    from support.hostile.more_calls import more_calls
 
     parts = (_constructors, _fits, _answers, _functions, _policies, _presets, _plots, _theory, more_calls)
     return [call for part in parts for call in part()]

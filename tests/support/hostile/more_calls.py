@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from optuna.trial import FixedTrial
-from support.parameters import Call, small
+from support.hostile.parameters import Call, small
 
 import gpuboost as gb
 from gpuboost.integrations import OptunaPruning, WandbLogging
@@ -22,7 +22,7 @@ KINDS = {"X": "rows", "n_rounds": "part", "init_score": "offset"}
 
 
 def more_calls() -> list[Call]:
-    """What ``support.parameters`` leaves out."""
+    """What ``support.hostile.parameters`` leaves out."""
     parts = (_methods, _of_posteriors, _losses, _metrics, _data, _integrations, _pictures, _theory)
     return [call for part in parts for call in part()]
 

@@ -1,7 +1,7 @@
 """One process that starts many: each works until a signal ends it, and what it leaves behind is looked at.
 
-``python -m support.victims SIGNALS NUMBER SEED FOLDER`` warms up, forks ``NUMBER`` times, and prints its counts and
-the faults as JSON. A child repeats one kind of work until the signal comes at a random moment.
+``python -m support.hostile.victims SIGNALS NUMBER SEED FOLDER`` warms up, forks ``NUMBER`` times, and prints its counts
+and the faults as JSON. A child repeats one kind of work until the signal comes at a random moment.
 """
 
 from __future__ import annotations

@@ -62,11 +62,12 @@ def long_functions(root: Path = ROOT) -> set[str]:
 
 
 def full_folders(root: Path = ROOT) -> set[str]:
-    """Folders of too many modules, ``__init__`` included."""
+    """Folders of too many modules, those of tests too, ``__init__`` included."""
     sizes: dict[str, int] = {}
-    for name, _ in modules(root):
-        folder = name.rpartition("/")[0]
-        sizes[folder] = sizes.get(folder, 0) + 1
+    for top in (*FOLDERS, "tests"):
+        for path in (root / top).rglob("*.py"):
+            folder = path.parent.relative_to(root).as_posix()
+            sizes[folder] = sizes.get(folder, 0) + 1
     return {folder for folder, size in sizes.items() if size > (MOST_MODULES, MOST_AT_THE_ROOT)[folder == "gpuboost"]}
 
 
@@ -83,12 +84,12 @@ def test_functions_are_short_or_give_a_reason() -> None:
 
 
 def test_offenders_are_found(tmp_path: Path) -> None:
-    for name, count in (("gpuboost", 16), ("gpuboost/full", 26), ("kernels/not_full", 25)):
+    for name, count in (("gpuboost", 16), ("gpuboost/full", 26), ("kernels/not_full", 25), ("tests/full", 26)):
         (tmp_path / name).mkdir(parents=True)
         for number in range(count):
             (tmp_path / name / f"m{number}.py").write_text("x = 1\n")
     (tmp_path / "gpuboost" / "m0.py").write_text("x = 1\n" * 401)
     (tmp_path / "kernels" / "f.py").write_text("def f():\n" + "    x = 1\n" * 60 + "def g():\n" + "    x = 1\n" * 59)
-    assert full_folders(tmp_path) == {"gpuboost", "gpuboost/full"}
+    assert full_folders(tmp_path) == {"gpuboost", "gpuboost/full", "tests/full"}
     assert long_modules(tmp_path) == {"gpuboost/m0.py"}
     assert long_functions(tmp_path) == {"kernels/f.py f"}

@@ -4,7 +4,7 @@ numba's bounds check sees indices of arrays and no addresses. Here the kernels t
 an access to the byte behind an array (or in front of it) ends the process with SIGSEGV. Arrays that kernels make for
 themselves are not of NumPy, so they have no such pages.
 
-``python -m support.guarded_memory after|before`` runs the cases of ``support.every_kernel`` so.
+``python -m support.hostile.guarded_memory after|before`` runs the cases of ``support.hostile.every_kernel`` so.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _set_handler() -> ctypes._CFuncPtr:
 
 
 def main() -> None:
-    from support import every_kernel
+    from support.hostile import every_kernel
 
     faulthandler.enable()
     guard = Guard(before=sys.argv[1] == "before")

@@ -1,7 +1,7 @@
 """Small fits that between them call every compiled kernel of the CPU.
 
-``python -m support.every_kernel`` runs them and prints, as JSON, their names, the kernels that were called and those
-that were not.
+``python -m support.hostile.every_kernel`` runs them and prints, as JSON, their names, the kernels that were called and
+those that were not.
 With NUMBA_BOUNDSCHECK=1 and a cache folder of its own, every access to an array is checked on the way.
 """
 
