@@ -54,7 +54,8 @@ def test_who_waited_reads_what_the_other_saved(tmp_path: Path) -> None:
         assert not found
         disk["f8"] = "of the other"
     thread.join()
-    assert found == ["of the other"] and not kernel.compiled
+    assert found == ["of the other"]
+    assert not kernel.compiled
 
 
 def test_the_lock_is_free_afterwards_whatever_happened(tmp_path: Path) -> None:
