@@ -75,6 +75,7 @@ def test_what_is_no_function_of_bins_is_fitted_on_the_cpu(learner: Any) -> None:
         gb.estimate_memory(1_000, 4, base_learner=learner)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("learner", [one for one in EVERY if not_on_gpus(one) is None], ids=name_of)
 def test_functions_of_bins_are_fitted_on_a_gpu_too(
     learner: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

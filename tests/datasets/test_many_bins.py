@@ -63,6 +63,7 @@ def test_more_bins_follow_a_target_that_turns_often() -> None:
     assert scores[1017] > scores[255] + 0.2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("growth", [DepthWise(Limits(40, 5)), LeafWise(Limits(20, 8)), Oblivious(Limits(32, 4))])
 @pytest.mark.parametrize("sparse", [False, True])
 def test_all_machines_grow_the_same_trees(growth: Growth, sparse: bool) -> None:

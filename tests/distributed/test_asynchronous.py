@@ -48,6 +48,7 @@ def test_one_worker_writes_the_same_file_as_none(tmp_path: Path) -> None:
     assert models[0].log_.mean_staleness == 0.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "execution"), crossed(["classifier", "regressor", "ranker"], [gb.Asynchronous(3), SIMULATED]), ids=str
 )

@@ -65,6 +65,7 @@ LOSSES: list[tuple[Loss, str]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("loss", "target", "weights"),
     crossed(LOSSES, ["none", "real", "whole"]),
@@ -90,6 +91,7 @@ DRAWN: list[tuple[Any, Growth]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("learners", "growth"), DRAWN, ids=str)
 def test_which_splits_compete_is_drawn_alike_everywhere(learners: Any, growth: Growth) -> None:
     case = random_case(5, ROWS, 5, target="binary", weights="whole", categorical=0.0)

@@ -47,6 +47,7 @@ def test_one_worker_writes_the_cpus_file(device: str, tmp_path: Path) -> None:
     assert saved(one, tmp_path) == saved(regressor(device="cpu").fit(X, Y), tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "execution"), crossed(["classifier", "regressor", "ranker"], [gb.Asynchronous(3), SIMULATED]), ids=str
 )
@@ -68,6 +69,7 @@ def test_either_machine_replays_it(execution: Any, kind: str, tmp_path: Path) ->
         assert host.log_ == model.log_
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rule", "leaf_values"),
     crossed([0.4, gb.MVS(0.3), gb.GOSS(), gb.WeightTrimming(0.6)], ["server", "worker"]),
@@ -98,6 +100,7 @@ def test_stopping_early_goes_by_version(tmp_path: Path) -> None:
     assert again.evals_result_ == model.evals_result_
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("devices", [("cuda", "cuda"), ("cuda", "cpu"), ("cpu", "cuda")])
 def test_a_checkpoint_goes_on_on_either_machine(devices: tuple[str, str], tmp_path: Path) -> None:
     class StopError(Exception):

@@ -151,6 +151,7 @@ DRAWN: list[tuple[Selection, Growth, bool]] = [  # and whether features may be c
 PLAIN = {"random_strength": 0.0, "extra_trees": False}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("learners", "growth", "categories", "weights"), crossed(DRAWN, ["none", "real", "whole"]), ids=str
 )
@@ -249,6 +250,7 @@ def test_any_boundaries_any_shape(data: st.DataObject) -> None:
     assert_one_machine(recipe, case, [*sorted(inner), n], threads=data.draw(st.sampled_from([1, 2])))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ends", [[70_000], [30_000, 70_000], [4_096, 65_536, 65_537, 70_000]])
 def test_more_rows_than_a_block_and_several_threads(ends: list[int]) -> None:
     """Where sums have blocks and stretches, a shard several threads, and a node more rows than fit a packed pair."""

@@ -35,7 +35,7 @@ from gpuboost.sampling import EveryRow, ImportanceSampling, UniformSampling
 from gpuboost.steps import GradientStep, LineSearchStep, automatic
 from gpuboost.types import Candidates, Ensemble, Limits, Progress, TrainingSet
 
-pytestmark = pytest.mark.filterwarnings("ignore::gpuboost.errors.OutsideTheoryWarning")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::gpuboost.errors.OutsideTheoryWarning")]
 
 ORDERS: dict[str, Callable[[int], bool] | bool] = {
     "as late as possible": True,

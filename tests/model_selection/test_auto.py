@@ -130,6 +130,7 @@ def test_sequences_of_trees_have_as_many_rounds_each(rng: np.random.Generator) -
     assert len(model.evals_result_["validation_0"]["rmse"]) == model.n_iter_
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [gb.GradientBoostingRegressor, gb.GradientBoostingClassifier])
 def test_every_machine_has_the_same_bytes(kind: Any, noisy: Any) -> None:
     x, y = noisy[0][:120], noisy[1][:120]
@@ -264,6 +265,7 @@ def test_the_command_line_sets_rows_aside_of_the_training_rows(
     assert "held-out rows" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_preset_best(noisy: Any) -> None:
     assert gb.presets.best()["growth"] == gb.presets.best(10_000)["growth"] == "depthwise"
     params = gb.presets.best(len(noisy[0]))

@@ -79,6 +79,7 @@ def test_a_rate_of_one_is_no_sampling_and_fits_go_on():
     assert apart.n_iter_ == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["xendcg", gb.losses.LambdaMART(metric="map")])
 def test_every_loss_of_lists_takes_drawn_queries_and_a_column_of_ids(loss):
     labels, names = np.minimum(GRADES, 1), [f"c{i}" for i in range(X.shape[1])]

@@ -153,6 +153,7 @@ print(type(noise).__module__)
 """
 
 
+@pytest.mark.slow
 def test_the_kernels_run_in_the_simulator_of_numba_cuda() -> None:
     """In a process of its own: the simulator takes the place of numba.cuda in the whole process."""
     pytest.importorskip("numba_cuda")

@@ -51,6 +51,7 @@ def test_limits_of_rows_grow_with_the_training_rows_up_to_lightgbms():
     assert gb.CategoricalSplits(1.0, 2.0, 3.0, 4.0).limits(200) == (1.0, 2.0, 3.0, 4.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("growth", ["depthwise", "leafwise", "oblivious"])
 def test_the_limits_are_obeyed(growth, tmp_path):
     codes = np.repeat(np.arange(10), 30)

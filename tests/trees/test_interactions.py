@@ -80,6 +80,7 @@ def test_words_names_and_columns_of_no_set(given: Any, sets: list[list[int]]) ->
     assert (by_name.fit(gb.Dataset(frame, Y)).predict(frame) == model.predict(X)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sets", "forbidden"),
     [

@@ -52,6 +52,7 @@ def labelling() -> gb.GradientBoostingClassifier:
     return classifier().fit(X, LABELS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "more",
     [
