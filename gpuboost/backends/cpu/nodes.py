@@ -21,11 +21,23 @@ class NodeTable:
     """
 
     def __init__(self, limits: Limits, n_rows: int) -> None:
-        most = 2 * min(limits.max_leaves, 2 ** min(limits.max_depth, 62), max(n_rows, 1)) - 1
-        self.node = np.zeros((most, table.COLUMNS), np.int64)
-        self.gain = np.zeros(most)
-        self.left_set = np.zeros((most, 8), np.uint32)
-        self.chosen = np.empty(most, np.int64)
+        self._most = 2 * min(limits.max_leaves, 2 ** min(limits.max_depth, 62), max(n_rows, 1)) - 1
+        self._make_room()
+
+    def _make_room(self) -> None:
+        self.node = np.zeros((self._most, table.COLUMNS), np.int64)
+        self.gain = np.zeros(self._most)
+        self.left_set = np.zeros((self._most, 8), np.uint32)
+        self.chosen = np.empty(self._most, np.int64)
+        self.size = 1
+
+    def clear(self) -> None:
+        """Forget the tree, so that another one can grow here."""
+        if len(self.node) < self._most:  # a tree of its size took the place of the table
+            self._make_room()
+            return
+        for array in (self.node, self.gain, self.left_set):
+            array[: self.size] = 0
         self.size = 1
 
     @property
