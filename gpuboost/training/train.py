@@ -23,6 +23,7 @@ from gpuboost.recipe import Recipe
 from gpuboost.reports.edge import EdgeRecord
 from gpuboost.reports.report import FitReport, asks_for_theory, verdict
 from gpuboost.reports.sampling import SamplingRecord
+from gpuboost.sampling import EveryRow
 from gpuboost.state import RunningScores
 from gpuboost.training.callbacks import Monitoring, RawEvalSet, measure
 from gpuboost.training.checkpoint import CheckpointRecorder, CheckpointState
@@ -135,6 +136,7 @@ class _Records:
     sampling: SamplingRecord
     edges: EdgeRecord
     rise: RiseCheck | None
+    seeing: tuple[Callable[[Progress], None], ...]  # the records of every round, if they have anything to record
 
     @classmethod
     def of(cls, job: Job, data: TrainingSet, checkpoints: CheckpointRecorder) -> _Records:
@@ -142,16 +144,17 @@ class _Records:
         fit = FitRecorder.of(job.recipe, job.past, job.run, data, stops=job.monitoring.stopping is not None)
         edges = EdgeRecord(job.recipe)
         edges.start(data)
-        sampling = SamplingRecord(job.recipe.sampling, job.backend)
-        return cls(checkpoints, fit, sampling, edges, _rise_check(job, data))
+        sampling, rise = SamplingRecord(job.recipe.sampling, job.backend), _rise_check(job, data)
+        seeing = [] if isinstance(job.recipe.sampling, EveryRow) else [sampling.see]
+        seeing += [edges.see] if edges.measured else []
+        seeing += [] if rise is None else [rise.see]
+        return cls(checkpoints, fit, sampling, edges, rise, tuple(seeing))
 
     def see(self, progress: Progress) -> None:
         """Record a round."""
         self.checkpoints.lines.extend(progress.log)
-        self.sampling.see(progress)
-        self.edges.see(progress)
-        if self.rise is not None:
-            self.rise.see(progress)
+        for see in self.seeing:
+            see(progress)
 
     def reports(self, ensemble: Ensemble) -> dict[str, Any]:
         """Fields of the report that come from here."""

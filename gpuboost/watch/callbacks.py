@@ -88,9 +88,13 @@ class Watchers:
     def follow(self, evaluation: Evaluation, training_loss: Callable[[Progress], float]) -> Watch:
         """The function that the loop calls after each round.
 
-        It evaluates, and calls every watcher in every round, also when an earlier one has asked for a stop.
+        It evaluates, and calls every watcher in every round, also when an earlier one has asked for a stop. A history
+        of no eval set need not be called.
         """
         rounds = count(self.plan.done)
+        watchers = [one for one in self.watchers if evaluation.sets or type(one) is not History]
+        if not (watchers or evaluation.sets):
+            return _never
 
         def watch(progress: Progress) -> bool:
             record = Round(
@@ -102,10 +106,14 @@ class Watchers:
                 training_loss=lambda: training_loss(progress),
                 collect=progress.collect,
             )
-            stops = [_asks_to_stop(watcher, record) for watcher in self.watchers]
+            stops = [_asks_to_stop(watcher, record) for watcher in watchers]
             return any(stops)
 
         return watch
+
+
+def _never(progress: Progress) -> bool:
+    return False
 
 
 def _asks_to_stop(watcher: Watcher, record: Round) -> bool:
