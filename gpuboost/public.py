@@ -7,6 +7,7 @@ that ``import gpuboost`` and ``gpuboost --help`` stay light.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 POLICIES = {
@@ -58,9 +59,9 @@ PUBLIC = POLICIES | {
     "Dataset": "gpuboost.data.dataset",
     "DeviceError": "gpuboost.errors",
     "GpuBoostError": "gpuboost.errors",
-    "GradientBoostingClassifier": "gpuboost.api",
-    "GradientBoostingRanker": "gpuboost.api",
-    "GradientBoostingRegressor": "gpuboost.api",
+    "GradientBoostingClassifier": "gpuboost.api.classifier",
+    "GradientBoostingRanker": "gpuboost.api.ranker",
+    "GradientBoostingRegressor": "gpuboost.api.regressor",
     "InputError": "gpuboost.errors",
     "Log": "gpuboost.execution",
     "MVS": "gpuboost.sampling.presets",
@@ -77,20 +78,20 @@ PUBLIC = POLICIES | {
     "conformal": "gpuboost.model_selection.conformal",
     "cv": "gpuboost.model_selection.cv",
     "devices": "gpuboost.backends.devices",
-    "dumps": "gpuboost.api",
+    "dumps": "gpuboost.api.loading",
     "estimate_memory": "gpuboost.api.memory",
     "fit_posterior": "gpuboost.model_selection.posterior_fit",
     "load_conformal": "gpuboost.model_selection.conformal",
-    "load_model": "gpuboost.api",
+    "load_model": "gpuboost.api.loading",
     "load_predictor": "gpuboost.predictor",
-    "loads": "gpuboost.api",
+    "loads": "gpuboost.api.loading",
     "permutation_importance": "gpuboost.model_selection.permutation",
     "search": "gpuboost.model_selection.search",
     "smart_first_order": "gpuboost.sampling.presets",
     "smart_second_order": "gpuboost.sampling.presets",
     "sum_models": "gpuboost.api.sums",
     "to_dict": "gpuboost.api.loading",
-    "warm_up": "gpuboost.api",
+    "warm_up": "gpuboost.api.warm_up",
 }
 """Name -> module that defines it, of what ``gpuboost`` exports."""
 
@@ -151,6 +152,9 @@ TREE_FAMILIES = {
 }
 """The families that are trees."""
 
+FAMILIES = (*SMOOTH_FAMILIES.values(), *TREE_FAMILIES.values())
+"""Entries of all families, in the order in which messages list them."""
+
 EXPORTS = {
     "to_c": "gpuboost.export.c_source",
     "to_onnx": "gpuboost.export.onnx",
@@ -171,6 +175,27 @@ def loaded(entry: str) -> Any:
     return getattr(import_module(module), name)
 
 
+class Loaded(Mapping[str, Any]):
+    """Word -> object of a table of entries "module:name". A module is imported when its object is first asked for."""
+
+    def __init__(self, entries: Mapping[str, str]) -> None:
+        self._entries = entries
+
+    def __getitem__(self, word: str) -> Any:
+        return loaded(self._entries[word])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+
 def class_name(entry: str) -> str:
     """The name in an entry "module:name"."""
     return entry.partition(":")[2]
+
+
+def modules_of(entries: Iterable[str]) -> dict[str, str]:
+    """Name -> module, of entries "module:name"."""
+    return {class_name(entry): entry.partition(":")[0] for entry in entries}

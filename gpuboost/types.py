@@ -44,6 +44,8 @@ class DeviceMatrix(Protocol):
     def with_columns(self, columns: Mapping[int, NDArray[np.float64]]) -> DeviceMatrix: ...  # (n,) replacements
     def arranged(self, columns: Sequence[int | NDArray[Any]]) -> DeviceMatrix: ...  # numbers of columns, or (n,) values
     def first_infinite(self) -> tuple[int, int] | None: ...  # its row and column
+    def on_same_device(self, host: NDArray[Any]) -> Array: ...  # a copy of a host array
+    def wait(self) -> None: ...  # for all work on the device
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """The scikit-learn interface that the estimators share, over ``training.train`` and a finished ensemble.
 
-Importing this module imports the CPU backend, and with it numba and the kernels: the first use of
-``gb.GradientBoosting...`` waits for the import, and the first fit does not. ``import gpuboost`` alone imports neither.
+Importing this module imports scikit-learn. The first fit imports the CPU backend, and with it numba and the kernels, or
+predictions beyond the first few do: a loaded model predicts some rows without them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
-from importlib import import_module
 from typing import Any, Self
 
 import numpy as np
@@ -57,8 +56,6 @@ from gpuboost.training.targets import TrainingTarget, takes_columns
 from gpuboost.training.train import train
 from gpuboost.training.trial import verdict_on
 from gpuboost.types import Ensemble
-
-import_module("gpuboost.backends.cpu.backend")  # see the docstring
 
 FITTED = (
     "_offsets",

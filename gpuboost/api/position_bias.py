@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from gpuboost.backends.host.threads import ThreadPool
-from gpuboost.backends.host.unbiased_ranking import UnbiasedRanking
 from gpuboost.losses.protocol import DebiasingLoss
 from gpuboost.training.rows import LabelledRows
 from gpuboost.types import Array, PositionBias
@@ -15,6 +13,9 @@ from gpuboost.types import Array, PositionBias
 
 def position_bias(loss: DebiasingLoss, rows: LabelledRows, scores: Array) -> PositionBias:
     """The estimates at the (n,) scores of all rows; rows of weight 0 do not count."""
+    from gpuboost.backends.host.threads import ThreadPool
+    from gpuboost.backends.host.unbiased_ranking import UnbiasedRanking  # it imports numba
+
     nothing: Any = None  # bins, at which nobody looks
     data = rows.metadata.training_set(nothing, nothing, np.asarray(rows.y, np.float64))
     kept = rows.metadata.select(np.asarray(scores, np.float64))

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from gpuboost.api.answers import beside, offset_of
 from gpuboost.backends.cuda.device.gpus import gpu_of
 from gpuboost.backends.devices import choose_to_predict
+from gpuboost.backends.prediction.first_rows import FIRST
 from gpuboost.backends.protocol import Backend
 from gpuboost.components import fit_for_gpus
 from gpuboost.data.columns import Columns
@@ -135,35 +136,47 @@ class PredictionMixin(ABC):
 
     def _answer(self, X: Any, finish: Callable[[Array], Any], *, init_score: Any = None, n_rounds: Any = None) -> Any:
         """``finish`` of the (k, n) float64 scores."""
-        x, machine, part, finish = self._asked_part(X, finish, init_score, n_rounds)
+        x, device = self._rows_and_device(X)
+        part, finish = self._part(X, x, finish, init_score, n_rounds)
+        few = FIRST.scores(part, x) if device == "cpu" else None
+        if few is not None:
+            return finish(few)
+        machine = self._machine(device)
         return to_caller_device(machine, x, machine.predict(part, x), finish)
 
     def _staged_answers(
         self, X: Any, finish: Callable[[Array], Any], *, init_score: Any = None, n_rounds: Any = None
     ) -> Iterator[Any]:
-        x, machine, part, finish = self._asked_part(X, finish, init_score, n_rounds)
+        x, machine = self._asked(X)
+        part, finish = self._part(X, x, finish, init_score, n_rounds)
         return (to_caller_device(machine, x, scores, finish) for scores in machine.staged_predict(part, x))
 
-    def _asked_part(
-        self, X: Any, finish: Callable[[Array], Any], init_score: Any, n_rounds: Any
-    ) -> tuple[Any, Backend, Ensemble, Callable[[Array], Any]]:
-        """The rows as numbers, the backend, the rounds to predict by, and ``finish`` beside the offsets."""
-        x, machine = self._asked(X)
+    def _part(
+        self, X: Any, x: Any, finish: Callable[[Array], Any], init_score: Any, n_rounds: Any
+    ) -> tuple[Ensemble, Callable[[Array], Any]]:
+        """The rounds to predict by, and ``finish`` beside the offsets; x: the rows of X as numbers."""
         part, has_offsets = rounds_of(self.ensemble_, n_rounds), self._has_offsets()
         offset = offset_of(X, init_score, x.shape[0], part.n_outputs, fitted_with=has_offsets)
-        return x, machine, part, beside(offset, finish)
+        return part, beside(offset, finish)
 
     def _asked(self, X: Any) -> tuple[Any, Backend]:
         """The rows as numbers, and the backend that predicts."""
+        x, device = self._rows_and_device(X)
+        return x, self._machine(device)
+
+    def _machine(self, device: str) -> Backend:
+        return machine_of(self, device, parameters.threads(self.n_jobs))
+
+    def _rows_and_device(self, X: Any) -> tuple[Any, str]:
+        """The rows as numbers, and the device that predicts."""
         check_is_fitted(self)
         if self.ensemble_.components:
             on_gpu = gpu_of(X) is not None or str(self.device).startswith("cuda")
             if not (on_gpu and fit_for_gpus(self.ensemble_)):
-                return self._numbers(on_host(X)), machine_of(self, "cpu", parameters.threads(self.n_jobs))
+                return self._numbers(on_host(X)), "cpu"
         X = as_device_array(X, self.device)
         place = X.device if not isinstance(X, np.ndarray) and isinstance(X, DeviceMatrix) else None
-        machine = machine_of(self, choose_to_predict(self.device, place).name, parameters.threads(self.n_jobs))
-        return self._numbers(X), machine
+        return self._numbers(X), choose_to_predict(self.device, place).name
 
     def _numbers(self, X: Any) -> Any:
         """(n, d), or a scipy matrix of them."""

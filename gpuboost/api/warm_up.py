@@ -15,6 +15,7 @@ from gpuboost.api.regressor import GradientBoostingRegressor
 from gpuboost.arguments import is_one_of
 from gpuboost.backends.cpu.compilation.background import BACKGROUND
 from gpuboost.backends.cpu.histograms import PACKED_ROWS
+from gpuboost.backends.prediction.first_rows import FIRST
 from gpuboost.data.columns import FROM_DTYPE
 from gpuboost.errors import InputError, shown
 from gpuboost.langevin import Langevin
@@ -54,6 +55,7 @@ def warm_up(kinds: Sequence[str] | None = None, *, n_jobs: int | None = None) ->
     """
     chosen = _chosen(kinds)
     parameters.threads(n_jobs)
+    FIRST.end()  # its predictions would compile nothing
     seconds = {}
     for kind in chosen:
         begin = time.perf_counter()

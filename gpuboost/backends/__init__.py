@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpuboost._imports.collection import no_collection
 from gpuboost.backends.protocol import Backend
 
 __all__ = ["Backend", "get"]
@@ -24,7 +25,8 @@ def get(name: str, threads: int = 1) -> Backend:
         from gpuboost.backends.cuda.device.gpus import open_gpu
 
         return Cuda(open_gpu(name), threads=threads)
-    from gpuboost.backends.cpu.backend import Cpu
+    with no_collection():
+        from gpuboost.backends.cpu.backend import Cpu
     from gpuboost.backends.devices import processors
 
     return Cpu(min(threads, processors()))

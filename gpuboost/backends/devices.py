@@ -126,7 +126,7 @@ def choose_to_predict(device: object, on: str | None = None) -> Choice:
         if on is not None:
             raise
         why = str(error).removesuffix(OTHERWISE)
-        warnings.warn(f"{why}. The CPU predicts instead, the same to the last bit.", stacklevel=4)
+        warnings.warn(f"{why}. The CPU predicts instead, the same to the last bit.", stacklevel=5)
         return Choice("cpu", why)
 
 

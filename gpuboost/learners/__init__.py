@@ -3,10 +3,10 @@
 Also the built-in families of base learners, for ``base_learner=``: those of ``gpuboost.public``.
 """
 
+from gpuboost._imports.lazy import lazy_names
 from gpuboost.learners.by_level import RandomByLevel
 from gpuboost.learners.by_node import RandomByNode
 from gpuboost.learners.cyclic import CyclicGroups
-from gpuboost.learners.families import FAMILIES
 from gpuboost.learners.feature_costs import FeatureCosts, charged
 from gpuboost.learners.gain_noise import GainNoise, gain_noise
 from gpuboost.learners.groups import RandomGroup, RandomGroups
@@ -17,9 +17,10 @@ from gpuboost.learners.semi_greedy import SemiGreedyGroups
 from gpuboost.learners.views import FeatureViews
 from gpuboost.learners.weighted import WeightedGroups
 from gpuboost.learners.weighted_nodes import WeightedNodes, weighted
+from gpuboost.public import FAMILIES, modules_of
 
-_families = {family.__name__: family for family in FAMILIES}
-globals().update(_families)
+_families = modules_of(FAMILIES)
+__getattr__, __dir__ = lazy_names(__name__, _families)
 
 __all__ = [
     "AllLearners",

@@ -5,14 +5,16 @@ The classes are those of ``gpuboost.public.LOSSES``.
 
 from __future__ import annotations
 
+from gpuboost._imports.lazy import lazy_names
 from gpuboost.losses.arrays import CustomArrays, RankingArrays, custom_arrays
 from gpuboost.losses.base import BaseLoss, LossFacts
 from gpuboost.losses.custom import Custom, SavedCustom, custom
 from gpuboost.losses.protocol import Loss
-from gpuboost.losses.registry import CLASSES, NAMES, from_json, get, to_json
+from gpuboost.losses.registry import NAMES, from_json, get, to_json
+from gpuboost.public import LOSSES, modules_of
 
-_classes = {cls.__name__: cls for cls in CLASSES.values()}
-globals().update(_classes)
+_classes = modules_of(LOSSES.values())
+__getattr__, __dir__ = lazy_names(__name__, _classes)
 
 __all__ = [
     "NAMES",

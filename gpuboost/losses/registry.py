@@ -14,11 +14,11 @@ from gpuboost.losses.base import LATER
 from gpuboost.losses.custom import Custom, SavedCustom
 from gpuboost.losses.per_output import OneOutputLoss, PerOutput
 from gpuboost.losses.protocol import Loss
-from gpuboost.public import LOSSES, loaded
+from gpuboost.public import LOSSES, Loaded
 
-CLASSES: dict[str, Any] = {name: loaded(entry) for name, entry in LOSSES.items()}
+CLASSES = Loaded(LOSSES)
 
-NAMES: tuple[str, ...] = tuple(CLASSES)
+NAMES: tuple[str, ...] = tuple(LOSSES)
 
 _ELSEWHERE = {
     "absolute": "absolute_error",
@@ -159,7 +159,8 @@ def _per_output(rest: Mapping[str, Any]) -> PerOutput:
 
 def may_have_columns(loss: Loss) -> bool:
     """True if y may have several columns with this loss, each with a score of its own: see ``PerOutput``."""
-    return type(loss) in CLASSES.values() and loss.n_outputs == 1 and loss.task in ("regression", "binary")
+    built_in = type(loss) is CLASSES.get(getattr(loss, "name", ""))
+    return built_in and loss.n_outputs == 1 and loss.task in ("regression", "binary")
 
 
 def _custom(rest: dict[str, Any]) -> SavedCustom:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from gpuboost.backends.cuda.draws import fetched
 from gpuboost.backends.protocol import Backend
 from gpuboost.errors import OutsideTheoryWarning
 from gpuboost.sampling import ImportanceSampling, Sampling
@@ -119,6 +118,8 @@ class SamplingRecord:
 
     def _ask(self, on_device: Drawn) -> None:
         """Read the device's records of all rounds, and its last draw."""
+        from gpuboost.backends.cuda.draws import fetched
+
         drawn, draws = fetched(on_device, self.backend.to_host, self.numbers)
         self.rates += (draws["rows"] / self.n_rows).tolist()
         self.largest += draws["largest"].astype(np.float64).tolist()

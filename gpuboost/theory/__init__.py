@@ -6,10 +6,13 @@ Notation is that of docs/theory/rgbm.md: B (n, K) are the predictions of K weak 
 negative gradient; the loss is sigma-smooth and mu-strongly convex, per row of weight 1.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpuboost._imports.lazy import lazy_names
 from gpuboost.execution.stability import stability_limit
-from gpuboost.theory.angles import Angle, minimal_cosine_angle, smallest_expected_edge
 from gpuboost.theory.guarantee import Guarantee, TheoremConstant
-from gpuboost.theory.norms import SelectionNorm, rank_chances
 from gpuboost.theory.rates import (
     descent,
     huber_distance,
@@ -20,7 +23,21 @@ from gpuboost.theory.rates import (
     sublinear_bound,
     ternary_angle,
 )
-from gpuboost.theory.stumps import sign_stumps
+
+if TYPE_CHECKING:
+    from gpuboost.theory.angles import Angle, minimal_cosine_angle, smallest_expected_edge
+    from gpuboost.theory.norms import SelectionNorm, rank_chances
+    from gpuboost.theory.stumps import sign_stumps
+
+_MODULES = {
+    "Angle": "gpuboost.theory.angles",
+    "SelectionNorm": "gpuboost.theory.norms",
+    "minimal_cosine_angle": "gpuboost.theory.angles",
+    "rank_chances": "gpuboost.theory.norms",
+    "sign_stumps": "gpuboost.theory.stumps",
+    "smallest_expected_edge": "gpuboost.theory.angles",
+}
+__getattr__, __dir__ = lazy_names(__name__, _MODULES)
 
 __all__ = [
     "Angle",

@@ -13,14 +13,12 @@ from gpuboost.base_learners import BaseLearner
 from gpuboost.base_learners.best_of_families import BestOfFamilies
 from gpuboost.base_learners.estimator import AnyEstimator
 from gpuboost.errors import RecipeError, shown
-from gpuboost.learners.families import FAMILIES
 from gpuboost.learners.families.protocol import Column, Family
+from gpuboost.public import FAMILIES, loaded
 from gpuboost.recipe import Recipe
 from gpuboost.sampling import ImportanceSampling, Sampling
 
 RULE = "None (trees), a family of gb.learners such as Spline(), a list of families, or a regressor with fit and predict"
-
-ON_GPUS = ", ".join(family.__name__ for family in FAMILIES if family.on_gpu)
 
 
 def base_learner(value: Any, sampling: Sampling) -> BaseLearner | None:
@@ -55,6 +53,11 @@ def not_on_gpus(value: Any) -> str | None:
     listed = value if isinstance(value, (list, tuple)) else [value]
     others = (learner for learner in listed if not (isinstance(learner, Family) and learner.on_gpu))
     return None if value is None else next(map(shown, others), None)
+
+
+def families_on_gpus() -> str:
+    """Names of the families that a GPU can fit, for messages."""
+    return ", ".join(family.__name__ for family in map(loaded, FAMILIES) if family.on_gpu)
 
 
 def takes_weights(estimator: Any) -> bool:

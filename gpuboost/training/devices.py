@@ -12,7 +12,6 @@ import numpy as np
 
 from gpuboost import backends
 from gpuboost.backends.cuda.device.gpus import gpu_of, open_gpu
-from gpuboost.backends.cuda.matrix import CudaMatrix
 from gpuboost.backends.devices import Choice, choose
 from gpuboost.backends.protocol import Backend
 from gpuboost.data.dataset import Dataset
@@ -28,8 +27,7 @@ from gpuboost.losses.registry import CLASSES
 from gpuboost.recipe import Recipe
 from gpuboost.records import declared
 from gpuboost.sampling.protocol import SamplingTraits
-from gpuboost.training.base_learners import ON_GPUS, not_on_gpus
-from gpuboost.training.memory.estimate import check_room, training_needs
+from gpuboost.training.base_learners import families_on_gpus, not_on_gpus
 from gpuboost.training.sharding import GPUS, shards_choice
 from gpuboost.types import Array, Cuts, DeviceMatrix
 
@@ -58,6 +56,8 @@ def as_device_array(X: Any, device: object) -> Any:
     where = gpu_of(X)
     if where is None:
         return X
+    from gpuboost.backends.cuda.matrix import CudaMatrix  # it imports numba
+
     return CudaMatrix.of(open_gpu(choose(device, on=where).name), X)
 
 
@@ -75,7 +75,7 @@ def to_caller_device(machine: Backend, x: Any, found: Array, finish: Callable[[A
 
     The scores of a single output stay on the device; other results are finished on the host.
     """
-    if not isinstance(x, CudaMatrix):
+    if isinstance(x, np.ndarray) or not isinstance(x, DeviceMatrix):
         return found if finish is None else finish(found)
     if finish is None or (found.shape[0] == 1 and len(found.shape) == 2 and _hands_on(finish)):
         x.wait()
@@ -139,7 +139,7 @@ def _why_on_the_cpu(params: Mapping[str, Any], *, automatic: bool) -> tuple[str,
     """The work that GPUs have no kernels for, and what to use instead; None if a GPU can run the recipe."""
     learner = not_on_gpus(params.get("base_learner"))
     if learner is not None:
-        return f"base_learner={learner} is fitted", f"base_learner=None (trees), or of {ON_GPUS}"
+        return f"base_learner={learner} is fitted", f"base_learner=None (trees), or of {families_on_gpus()}"
     search = _of_search(params)
     if search is not None:
         return search
@@ -197,6 +197,7 @@ def settled(
     if choice.name in ("cpu", GPUS):
         return choice
     from gpuboost.backends.cuda.user_kernels import functions_of_metrics
+    from gpuboost.training.memory.estimate import check_room, training_needs
 
     known = ("", "loss") if type(recipe.loss) is CLASSES.get(recipe.loss.name) else ("",)
     try:

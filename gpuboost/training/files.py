@@ -23,12 +23,10 @@ from gpuboost.data.columns import Columns
 from gpuboost.data.encoding import AUTO
 from gpuboost.data.labels import classes_from_json, classes_to_json
 from gpuboost.errors import InputError
-from gpuboost.learners.families import FAMILIES
 from gpuboost.learning_rates import listed
 from gpuboost.losses.per_output import MULTILABEL
 from gpuboost.losses.protocol import Loss, is_list_loss
 from gpuboost.model import file
-from gpuboost.public import loaded
 from gpuboost.records import declared
 from gpuboost.sampling import ImportanceSampling, UniformSampling
 from gpuboost.sampling.protocol import SamplingTraits
@@ -44,10 +42,10 @@ CHECKSUM = '"run":{"checksum":"'
 
 NOT_WRITTEN = ("callbacks", "device", "execution", "n_jobs", "verbose", "warm_start")
 
-POLICIES: dict[str, Any] = {
-    name: loaded(f"{module}:{name}") for name, module in (public.POLICIES | public.IMPLIED_POLICIES).items()
-}
-POLICIES |= {family.__name__: family for family in FAMILIES}
+POLICIES = public.Loaded(
+    {name: f"{module}:{name}" for name, module in (public.POLICIES | public.IMPLIED_POLICIES).items()}
+    | {public.class_name(entry): entry for entry in public.FAMILIES}
+)
 """Classes that a model file stores by name and fields."""
 
 CLASSIFIER, REGRESSOR, RANKER = "GradientBoostingClassifier", "GradientBoostingRegressor", "GradientBoostingRanker"
@@ -120,7 +118,7 @@ def text(saved: Saved) -> str:
 def _with_rates(saved: Saved) -> dict[str, Any]:
     """The parameters, with the rates of the rounds in place of a user's function of the round."""
     rate = saved.params.get("learning_rate")
-    if not callable(rate) or type(rate) in POLICIES.values():
+    if not callable(rate) or _is_policy(rate):
         return saved.params
     rounds = max(1, saved.params["n_estimators"], saved.ensemble.n_rounds // saved.columns.sequences)
     return {**saved.params, "learning_rate": list(listed(rate, rounds))}
@@ -270,11 +268,15 @@ def _to_json(value: Any) -> Any:
             return items
     if isinstance(value, Mapping) and "policy" not in value:  # that is a policy, as JSON already
         return {"pairs": [[_to_json(key), float(weight)] for key, weight in value.items()]}
-    if type(value) in POLICIES.values():
+    if _is_policy(value):
         return _policy_to_json(value)
     if getattr(losses, type(value).__name__, None) is type(value):
         return {"loss": losses.to_json(value)}
     raise TypeError(f"{value!r} cannot be written to a model file")
+
+
+def _is_policy(value: Any) -> bool:
+    return type(value) is POLICIES.get(type(value).__name__)
 
 
 def _in_order(value: Any) -> Any:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from gpuboost.backends.cpu.compilation.background import BACKGROUND, PREDICTION
+from gpuboost.backends.prediction.first_rows import is_dense
 from gpuboost.backends.prediction.memo import Memo
 from gpuboost.backends.prediction.numpy_forest import NumpyForest
 from gpuboost.types import Array, Ensemble
@@ -31,14 +30,10 @@ class NumpyPrediction:
 
         x: any matrix that ``predict`` of a backend takes. Only dense ones of floats are predicted here.
         """
-        if self._work_left < 0 or not _is_dense(x, ensemble.cuts.n_columns):
+        if self._work_left < 0 or not is_dense(x, ensemble.cuts.n_columns):
             return None
         self._work_left -= len(x) * max(1, len(ensemble.trees))
         if self._work_left < 0 or BACKGROUND.is_ready(PREDICTION):
             self._work_left = -1
             return None
         return self._forests.of(ensemble).scores(x)
-
-
-def _is_dense(x: Any, n_columns: int) -> bool:
-    return isinstance(x, np.ndarray) and x.dtype in (np.float64, np.float32) and x.shape[1] == n_columns

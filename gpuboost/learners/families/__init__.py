@@ -7,12 +7,12 @@ degrees of freedom, or the flexible ones would always win (Hofner, Hothorn, Knei
 
 from __future__ import annotations
 
+from gpuboost._imports.lazy import lazy_names
 from gpuboost.learners.families.protocol import Family, SmoothFamily, TreeFamily
-from gpuboost.public import SMOOTH_FAMILIES, TREE_FAMILIES, loaded
+from gpuboost.public import FAMILIES, modules_of
 
-FAMILIES: tuple[type[Family], ...] = tuple(map(loaded, (*SMOOTH_FAMILIES.values(), *TREE_FAMILIES.values())))
+_families = modules_of(FAMILIES)
+__getattr__, __dir__ = lazy_names(__name__, _families)
 
-globals().update({family.__name__: family for family in FAMILIES})
-
-__all__ = ["FAMILIES", "Family", "SmoothFamily", "TreeFamily"]
-__all__ += [family.__name__ for family in FAMILIES]
+__all__ = ["Family", "SmoothFamily", "TreeFamily"]
+__all__ += list(_families)
