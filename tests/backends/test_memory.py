@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from emulator import emulated_gpu
@@ -158,6 +160,30 @@ def test_parameters_take_precedence_over_the_estimators():
 def test_what_is_refused(arguments, params, error, words):
     with pytest.raises(error, match=words):
         gb.estimate_memory(*arguments, **params)
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"feature_costs": gb.FeatureCosts(1.0)},
+        {"forced_splits": {"feature": 0, "threshold": 0.0}},
+        {"learners": gb.SemiGreedyGroups(), "max_depth": 1},
+        {"execution": gb.Asynchronous(2, engine="ray")},
+    ],
+    ids=lambda params: next(iter(params)),
+)
+def test_what_a_gpu_has_no_kernels_for_is_refused_with_the_reason_of_a_fit(params):
+    with pytest.raises(gb.DeviceError) as of_a_fit:
+        gb.GradientBoostingRegressor(device="cuda", **params).fit([[0.0], [1.0]], [0.0, 1.0])
+    reason = str(of_a_fit.value).partition(" on the CPU;")[0]
+    assert reason.startswith("device: ")
+    with pytest.raises(gb.DeviceError, match=f"^{re.escape(reason)} on the CPU, and no memory of a GPU is taken"):
+        gb.estimate_memory(10, 3, **params)
+
+
+def test_costs_are_not_of_sharded_gpus_either():
+    with pytest.raises(gb.DeviceError, match=r"^device: features are paid for"):
+        gb.estimate_memory(10, 3, feature_costs=gb.FeatureCosts(1.0), execution=gb.DataParallel(2))
 
 
 def test_a_search_along_a_spline_has_rows_of_its_own(rng):
