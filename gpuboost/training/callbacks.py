@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost import metrics
-from gpuboost.backends.protocol import Backend
+from gpuboost.backends.protocol import Backend, Evaluator
 from gpuboost.data.row_metadata import RowMetadata
 from gpuboost.errors import RecipeError
 from gpuboost.losses.protocol import Loss, is_list_loss
+from gpuboost.scoring.questions import ScoreMetric
 from gpuboost.training.parameters import integer
 from gpuboost.training.rows import weight_of
 from gpuboost.types import Array, TrainingSet
@@ -83,13 +84,25 @@ class Monitoring:
 
 
 def measure(metric: metrics.Metric, loss: Loss, backend: Backend) -> Measure:
-    """The metric as the watchers call it; computed by the backend if it is the mean of a loss."""
+    """The metric as the watchers call it; computed by the backend if that can, or else from a copy of the scores."""
+    prepared: dict[int, tuple[TrainingSet, ScoreMetric | None]] = {}
+
+    def asked(data: TrainingSet, weight: Array | None) -> ScoreMetric | None:
+        """Question to the backend; None if it does not compute metrics."""
+        if metric.asked is None or not backend.offers.metrics or (metric.by_query and data.query_start is None):
+            return None
+        if id(data) not in prepared:
+            prepared[id(data)] = data, metric.asked(data.y, weight, loss, data.query_start)
+        return prepared[id(data)][1]
 
     def of(scores: Array, data: TrainingSet) -> float:
         weight = weight_of(data)
-        if metric.mean_of is None:
+        if metric.mean_of is not None:
+            return metric.finish(backend.loss_value(metric.mean_of, scores, data.y, weight))
+        question = asked(data, weight)
+        if question is None:
             return metric(data.y, backend.to_host(scores), weight, loss, data.query_start)
-        return metric.finish(backend.loss_value(metric.mean_of, scores, data.y, weight))
+        return metric.finish(cast(Evaluator, backend).score_metric(question, scores))
 
     return Measure(metric.name, metric.higher_is_better, of)
 
