@@ -6,7 +6,7 @@ for bit. A machine that lacks some of the verbs says so in its ``offers``, and a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -340,10 +340,17 @@ class OneTreeGrower(Protocol):
 
 
 class Evaluator(Protocol):
-    """The verb of metrics on a device, for machines that have ``Capabilities.metrics``; others copy the scores."""
+    """The verbs of metrics on a device, for machines that have ``Capabilities.metrics``; others copy the scores.
 
-    def score_metric(self, asked: ScoreMetric, scores: Array) -> float:
+    They return without waiting. The functions that they return wait for the value of the scores as they were.
+    """
+
+    def score_metric(self, asked: ScoreMetric, scores: Array) -> Callable[[], float]:
         """The metric of (k, n) scores, with the bits of the function of ``gpuboost.metrics`` that it stands for."""
+        ...
+
+    def mean_loss(self, loss: Loss, scores: Array, y: Array, weight: Array | None) -> Callable[[], float]:
+        """``Trainer.loss_value``."""
         ...
 
 

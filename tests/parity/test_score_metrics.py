@@ -19,6 +19,7 @@ from gpuboost.backends.cuda.backend import Cuda
 from gpuboost.backends.cuda.device import radix_sort
 from gpuboost.errors import InputError
 from gpuboost.scoring import curves
+from gpuboost.training import train
 from gpuboost.training.callbacks import measure
 from gpuboost.types import TrainingSet
 
@@ -120,22 +121,56 @@ def test_rankings(weighted: bool) -> None:
             assert 0.0 < found < 1.0
 
 
-def test_a_fit_on_a_device_has_the_history_of_one_on_the_host() -> None:
-    rng = np.random.default_rng(6)
+def fitted(name: str, **given: Any) -> gb.GradientBoostingClassifier:
+    """A fit that stops early by one of three metrics of two eval sets."""
+    rng = np.random.default_rng(8)
     x = rng.normal(size=(150, 3))
-    y = (x[:, 0] + rng.normal(size=150) > 0.0) * 1
-    given = {"n_estimators": 4, "max_depth": 2, "eval_metric": ["auc", "average_precision", "error"], "random_state": 0}
+    y = (x[:, 0] + 1.0 * rng.normal(size=150) > 0.0) * 1
+    model = gb.GradientBoostingClassifier(
+        device=name, n_estimators=30, max_depth=2, learning_rate=0.2, random_state=0,
+        eval_metric=["auc", "average_precision", "error", "logloss"], **given,
+    )  # fmt: skip
+    return model.fit(x[:90], y[:90], eval_set=[(x[:90], y[:90], np.linspace(0.5, 2.0, 90)), (x[90:], y[90:])])
 
-    def history(name: str) -> Any:
-        model = gb.GradientBoostingClassifier(device=name, early_stopping_rounds=2, **given)
-        return model.fit(x, y, eval_set=[(x[:90], y[:90], np.linspace(0.5, 2.0, 90)), (x[90:], y[90:])]).evals_result_
 
-    host = history("cpu")
+def facts(model: gb.GradientBoostingClassifier) -> tuple[Any, ...]:
+    report = model.fit_report_
+    rounds = report.rounds, report.rounds_kept, report.rounds_without_split
+    return gb.dumps(model), model.evals_result_, model.best_iteration_, model.best_score_, rounds
+
+
+@pytest.mark.parametrize("together", [1, 3, 8])
+def test_a_fit_that_is_shown_several_rounds_at_a_time_is_the_hosts(
+    together: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(train, "SHOWN_TOGETHER", together)
+    host = fitted("cpu", early_stopping_rounds=4)
+    rounds = host.fit_report_.rounds
+    assert 5 < rounds < 22
+    assert rounds % 8
     with emulated_gpu() as cp:
-        assert history("cuda") == host
-    assert len(host["validation_0"]["auc"]) == 4
+        assert facts(fitted("cuda", early_stopping_rounds=4)) == facts(host)
     assert cp.counts["kernel sum_hits"] == 2 * 2  # of two sets: once one by one, once into a graph
     assert cp.counts["kernel sum_terms"] == 2 * 4
+    done = -(-rounds // together) * together  # rounds, some of them after the stop
+    assert cp.counts["kernel gradients"] == 3  # two rounds one by one, and once into a graph
+    assert cp.counts["graph"] == (done - 2) + 6 * (done - 1)  # of trees, and of three metrics of two sets
+
+
+def test_a_callback_of_a_users_own_sees_each_round_when_it_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+
+    def look(record: gb.callbacks.Round) -> bool:
+        seen.append(record.n_rounds)
+        assert record.ensemble.n_rounds == record.n_rounds
+        return record.n_rounds == 3
+
+    with emulated_gpu() as cp:
+        model = fitted("cuda", callbacks=[look])
+    assert seen == [1, 2, 3]
+    assert len(model.evals_result_["validation_0"]["auc"]) == 3
+    assert model.fit_report_.rounds == 3
+    assert cp.counts["graph"] == 1 + 6 * 2
 
 
 def test_what_a_metric_refuses_is_refused_before_a_launch() -> None:

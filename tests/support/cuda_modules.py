@@ -154,7 +154,7 @@ def _asked_by_metrics() -> set[Asked]:
         assert metric.asked is not None
         asked = metric.asked(data.y, rng.gamma(1.0, size=n), loss, data.query_start)
         for _ in range(2):
-            backend.score_metric(asked, scores)
+            backend.score_metric(asked, scores)()
     return runtime.cp.sources
 
 

@@ -321,19 +321,22 @@ class Cuda:
         self._leaves.shrink(sums, on_device, scale, out)
 
     def loss_value(self, loss: Loss, scores: Array, y: Array, weight: Array | None) -> float:
+        return self.mean_loss(loss, scores, y, weight)()
+
+    def mean_loss(self, loss: Loss, scores: Array, y: Array, weight: Array | None) -> Callable[[], float]:
         if is_of_arrays(loss):
-            return self._of_arrays.mean_loss(loss, scores, y, weight)
-        total = self.loss_total(loss, scores, y, weight)
-        if weight is None:
-            return total / len(y)
-        return total / self._arrays.total(weight)
+            value = self._of_arrays.mean_loss(loss, scores, y, weight)
+            return lambda: value
+        total = self._targets.loss_total(loss, self._arrays.array(scores, np.float64), y, weight)
+        by = float(len(y)) if weight is None else self._arrays.total(weight)
+        return lambda: total() / by
 
     def loss_total(self, loss: Loss, scores: Array, y: Array, weight: Array | None) -> float:
         """The weighted sum of the loss; of a shard, over the rows of all GPUs."""
-        return self._targets.loss_total(loss, self._arrays.array(scores, np.float64), y, weight)
+        return self._targets.loss_total(loss, self._arrays.array(scores, np.float64), y, weight)()
 
-    def score_metric(self, asked: ScoreMetric, scores: Array) -> float:
-        return self._metrics.value(asked, self._arrays.array(scores, np.float64))
+    def score_metric(self, asked: ScoreMetric, scores: Array) -> Callable[[], float]:
+        return self._metrics.begun(asked, self._arrays.array(scores, np.float64))
 
     def predict(self, ensemble: Ensemble, x: Any) -> Array:
         if ensemble.components:
