@@ -16,6 +16,7 @@ from gpuboost.backends.numerics.forced_splits import cut_of, made
 from gpuboost.backends.protocol import Backend
 from gpuboost.boosting import boost
 from gpuboost.errors import OutsideTheoryWarning
+from gpuboost.execution import Serial
 from gpuboost.losses.protocol import is_list_loss
 from gpuboost.metrics.registry import default_metric
 from gpuboost.posterior.members import too_short
@@ -33,7 +34,10 @@ from gpuboost.training.rows import bin_rows, weight_of, with_values
 from gpuboost.types import Array, Component, Ensemble, FittedTree, Progress, TrainingSet
 from gpuboost.watch.callbacks import Watchers
 from gpuboost.watch.evaluation import EvalSet, Evaluation
+from gpuboost.watch.follower import Follower
 from gpuboost.watch.record import Plan
+
+SHOWN_TOGETHER = 8  # rounds, where a device computes the metrics
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +90,7 @@ def train(job: Job) -> Trained:
     run.check_watched(plan)
     with Watchers(plan, monitoring.watchers) as watchers:
         data = job.training_set(job.backend)
-        watch = watchers.follow(_evaluation(job, data), lambda progress: _training_loss(job, data, progress))
+        watch = _follower(job, data, watchers)
         records = _Records.of(job, data, checkpoints)
         _warn(job, data)
 
@@ -99,6 +103,7 @@ def train(job: Job) -> Trained:
         begin, log = job.resume, run.log.lines
         prepared = time.perf_counter()
         ensemble = boost(recipe, data, job.backend, seed=run.seed, watch=follow, resume=begin, log=log)
+        ensemble = watch.shown(ensemble)
         seconds = {"prepare": prepared - job.started, "train": time.perf_counter() - prepared}
         if records.rise is not None:
             records.rise.warn(job.recipe)
@@ -125,6 +130,19 @@ def train(job: Job) -> Trained:
         best_score=None if monitoring.stopping is None else monitoring.stopping.best_score,
         record=record,
     )
+
+
+def _follower(job: Job, data: TrainingSet, watchers: Watchers) -> Follower:
+    """The function that evaluates each round and shows it to the watchers.
+
+    Rounds may be shown some time after they are done, so that a device computes metrics while the host goes on. Of the
+    rounds after a stop nothing may then remain but their trees, which are dropped.
+    """
+    recipe = job.recipe
+    plain = type(recipe.sampling) is EveryRow and type(recipe.execution) is Serial
+    may_wait = job.eval_sets and job.backend.offers.metrics and plain and not watchers.need_every_round()
+    loss = partial(_training_loss, job, data)
+    return watchers.follow(_evaluation(job, data), loss, SHOWN_TOGETHER if may_wait else 1)
 
 
 @dataclass(frozen=True, slots=True)

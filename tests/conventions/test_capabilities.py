@@ -30,6 +30,7 @@ VERBS = {
     "line_search": ("line_search", "length_along"),
     "base_learners": ("smoothing",),
     "one_tree": ("grow_together", "squared_norms", "chosen_outputs", "projected_outputs"),
+    "metrics": ("score_metric", "mean_loss"),
     "worker_streams": ("slots",),
 }
 
