@@ -145,7 +145,14 @@ def classification(loss: Any, class_weight: Any, rows: LabelledRows) -> Training
     loss_object = _classification_loss(loss, len(classes))
 
     metadata = _with_class_weight(_without_queries(rows.metadata), class_weight, classes, codes)
-    return TrainingTarget(loss_object, codes.astype(np.float64), metadata, classes, partial(_places, classes))
+    y = rows.y if _are_places(rows.y, classes) else codes.astype(np.float64)
+    return TrainingTarget(loss_object, y, metadata, classes, partial(_places, classes))
+
+
+def _are_places(y: NDArray[Any], classes: NDArray[Any]) -> bool:
+    """True if the labels are the float64 numbers 0 .. K - 1 already, so that no copy of them is needed."""
+    plain = y.dtype == np.float64 and y.flags.c_contiguous and np.array_equal(classes, np.arange(len(classes)))
+    return plain and not np.signbit(y).any()  # a negative zero is another number to the last bit
 
 
 def known_classes(loss: Loss, class_weight: Any, classes: NDArray[Any], rows: LabelledRows) -> TrainingTarget:

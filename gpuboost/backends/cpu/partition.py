@@ -19,6 +19,7 @@ from gpuboost.types import Array, Bins, DenseBins, Target, TrainingSet
 
 SORTED_PER_THREAD = 32_768  # below this many rows to sort a thread is not worth waking
 EVERY_ROW = 1 << 40
+SCRATCH = "scratch rows"  # name in the workspace
 
 Stretch: TypeAlias = Callable[[int, int], object]
 """(begin, end): a range of the rows."""
@@ -36,7 +37,8 @@ class RowsByNode:
         pool: ThreadPool, workspace: Workspace | None,
     ) -> None:  # fmt: skip
         """workspace: scratch memory to sort the rows; None if they are sorted elsewhere."""
-        scratch = NO_INTS if workspace is None else workspace.array("scratch rows", rows.shape, rows.dtype)
+        self._workspace = workspace
+        scratch = NO_INTS if workspace is None else workspace.array(SCRATCH, rows.shape, rows.dtype)
         self.bins, self.rows, self.scratch = bins, rows, scratch
         self.layout, self.pool, self._laid_out, self._drawn = layout, pool, laid_out, drawn
         self._columns = self._columns_with(NO_BYTES)
@@ -109,8 +111,14 @@ class RowsByNode:
         return self.pool.n_parts(len(self.rows), SORTED_PER_THREAD)
 
     def room_for_leaves(self, *, wanted: bool) -> NDArray[np.int32]:
-        """(m,) for the leaf of every row of the bins, (0,) if it is not wanted."""
+        """(m,) for the leaf of every row of the bins, (0,) if it is not wanted.
+
+        It is the scratch memory, if that is as long: nothing is sorted once the rows are settled.
+        """
         size = len(self.rows) if isinstance(self.bins, DenseBins) else self.bins.shape[0]
+        if wanted and self._workspace is not None and len(self.scratch) == size:
+            self._workspace.let_go(SCRATCH)
+            return self.scratch
         return np.empty(size if wanted else 0, np.int32)
 
     def settle(self, tree: NodeTable, max_depth: int, *, wanted: bool = True) -> NDArray[np.int32]:

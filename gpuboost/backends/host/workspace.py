@@ -33,6 +33,10 @@ class Workspace:
         """Size, in elements, that the next array of that name may have without new memory."""
         return self._kept[name].size if name in self._kept else 0
 
+    def let_go(self, name: str) -> None:
+        """Leave the memory of that name to who has its array; the next array of that name gets new memory."""
+        self._kept.pop(name, None)
+
     def keep(self, name: str, array: NDArray[Any]) -> None:
         """Use this C-ordered array's memory for the next array of that name."""
         self._kept[name] = array.reshape(-1)
