@@ -168,3 +168,4 @@ class SearchScratch(NamedTuple):
     running: Any  # (packed_split.ROOM,) int64
     about: Any  # (packed_split.ROOM,) float32
     places: Any  # (packed_split.ROOM,) int64
+    bits: Any  # (8,) uint32: the cuts of one feature that compete

@@ -61,6 +61,7 @@ def search(layout, kinds, new_pairs, shared, node, histograms, criterion, first,
     scratch = SearchScratch(
         np.empty(257, np.int64), np.empty(257, np.int64), np.empty(257 if counts.shape[1] > 0 else 0, np.int64),
         np.empty(257, np.float64), np.empty(ROOM, np.int64), np.empty(ROOM, np.float32), np.empty(ROOM, np.int64),
+        np.empty(8, np.uint32),
     )  # fmt: skip
     least = least_units(criterion.units[1], criterion.rule[1])
     for i in range(new_pairs.shape[0]):
@@ -99,7 +100,7 @@ def _search_node(
     gains, splits, left_sets = results.gains[line], results.splits[line], results.left_sets[line]
     units, rule = criterion.units, criterion.rule
     unit_g, unit_h, ridge, least_h, least_gain = units[0], units[1], rule[0], rule[1], rule[2]
-    restricted, every = bits.shape[0] > 0, np.empty(8, np.uint32)
+    restricted, every = bits.shape[0] > 0, scratch.bits
     quick = True
     if general is not None:
         quick = is_packed and n.shape[0] == 0 and not restricted and rule[5] == 0.0 and ridge < MOST_RIDGE * unit_h
