@@ -49,7 +49,8 @@ def _ours(more: Mapping[str, Any], data: Data, threads: int) -> Array:
 
 
 def _best(data: Data, threads: int) -> Array:
-    return _ours(gb.presets.best(len(data.y)), data, threads)
+    n_classes = len(np.unique(data.y)) if _classifies(data) else None
+    return _ours(gb.presets.best(len(data.y), n_classes), data, threads)
 
 
 def _catboost(data: Data, threads: int) -> Array:

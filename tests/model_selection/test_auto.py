@@ -275,3 +275,15 @@ def test_the_preset_best(noisy: Any) -> None:
     for wrong in (0, "many", True):
         with pytest.raises(RecipeError, match="n_rows: must be None or an integer of at least 1"):
             gb.presets.best(wrong)
+        with pytest.raises(RecipeError, match="n_classes: must be None or an integer of at least 2"):
+            gb.presets.best(n_classes=wrong)
+
+
+def test_the_preset_best_of_many_classes(noisy: Any) -> None:
+    x, classes = noisy[0], np.arange(len(noisy[0])) % 5
+    assert gb.presets.best(len(x), 4) == gb.presets.best(len(x))
+    quick = {"n_estimators": 3, "max_depth": 2, "learning_rate": 0.5, "random_state": 0}
+    model = gb.GradientBoostingClassifier(**gb.presets.best(len(x), 5) | quick).fit(x, classes)
+    assert (model.growth, model.multi_output, model.min_child_weight) == ("depthwise", "one_tree", 0.0)
+    shapes = [tree.nodes.feature.tobytes() for tree in model.ensemble_.trees]
+    assert len(set(shapes[:5])) == 1

@@ -797,7 +797,7 @@ def _presets() -> list[Call]:
     functional = {"base_learner": "policy", "n_estimators": "count or 0"}
     listed: list[tuple[Any, str, dict[str, str]]] = [
         (presets.sglb_paper, "Regressor", {**sglb, "sampling": "policy"}),
-        (presets.best, "Regressor", {"n_rows": "count or None"}),
+        (presets.best, "Regressor", {"n_rows": "count or None", "n_classes": "count or None"}),
         (presets.random_forest, "Regressor", forest),
         (presets.rgbm_paper, "Regressor", {**rgbm, "n_estimators": "count or 0"}),
         (presets.smart_paper, "Classifier", smart),
