@@ -96,6 +96,7 @@ class Leaves:
         self._quantiles, self._prediction = Kernels(runtime, *_QUANTILES), Kernels(runtime, *_PREDICTION)
         self._factor, self._scale, self._noise = Input(rounds, 2), Input(rounds, 2), KeyInput(rounds)
         self._slot = Input(rounds, 1)  # in the ring, of output 0's tree
+        self._next = Kernels(runtime, "common/common.cuh", "growth/next_slot.cu")
 
     def upload(self, structure: Structure, gradients: DeviceGradients) -> Grown:
         """Copy a structure of the host, as of a continued ensemble, to the device, in the units of ``gradients``."""
@@ -125,6 +126,19 @@ class Leaves:
         ring = tree.ring
         self._slot.set((tree.slot - tree.output) % ring.slots)
         return self._values(grown, gradients, data, limits, stale, ring, self._noise.set_noise(noise))
+
+    def repeat(self, trees: tuple[DeviceTree, ...], rounds: int) -> list[tuple[DeviceTree, ...]]:
+        """Launch the last round again; the trees of each time: of 1, 2, 4 ... rounds, but no more than ``rounds``."""
+        ring, k, slot = trees[0].ring, len(trees), self._slot
+        most = min(rounds, ring.room // k)
+        times = 1 << most.bit_length() - 1  # so that few graphs are made
+        made = [tuple(ring.add(t.output, t.version + 1 + i, t.shape) for t in trees) for i in range(times)]
+
+        def after() -> None:
+            self._next("next_slot")((1,), (32,), slot=slot.words, trees=k, slots=ring.slots)
+
+        slot.repeat_rounds(times, made[0][0].slot, after=after)
+        return made
 
     @recorded_verb(takes=True)
     def _values(
