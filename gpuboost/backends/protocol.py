@@ -359,11 +359,12 @@ class Evaluator(Protocol):
 class Repeater(Protocol):
     """The verb of rounds that are the last one again, for machines that have ``Capabilities.repeated_rounds``."""
 
-    def repeat(self, trees: tuple[FittedTree, ...], rounds: int) -> Sequence[tuple[FittedTree, ...]]:
+    def repeat(self, trees: tuple[FittedTree, ...], rounds: int, left: int) -> Sequence[tuple[FittedTree, ...]]:
         """Do the verbs of the last recorded round again, on the scores as they are now, with the same arguments.
 
         Returns the trees of each time: of at most ``rounds`` rounds, and of none if the machine cannot yet. ``trees``
-        are those of the last round; structures of later ones have versions that follow theirs.
+        are those of the last round; structures of later ones have versions that follow theirs. left: rounds that are
+        to be done in all, this time and later.
         """
         ...
 

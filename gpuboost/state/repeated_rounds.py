@@ -30,7 +30,8 @@ def repeat(
     """
     if together == 1 or not backend.offers.repeated_rounds:
         return False
-    while (left := length_hint(rounds)) and (made := cast(Repeater, backend).repeat(last.trees, min(together, left))):
+    machine = cast(Repeater, backend)
+    while (left := length_hint(rounds)) and (made := machine.repeat(last.trees, min(together, left), left)):
         for trees in made:
             step = next(rounds)
             n_rounds = add(trees)

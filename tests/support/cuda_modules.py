@@ -19,6 +19,7 @@ from support.builders import Case, random_case
 from support.cuda_compiler import ARCHITECTURES, CUPY_ADDS, Resources, device_compiler, resources
 
 from gpuboost import metrics
+from gpuboost.backends.cuda import leaves
 from gpuboost.backends.cuda.all_reduce import RowsOfGpu
 from gpuboost.backends.cuda.arena import Arena
 from gpuboost.backends.cuda.backend import Cuda
@@ -144,7 +145,12 @@ def _asked_by_repeated_rounds() -> set[Asked]:
     """By rounds that a device repeats without the host."""
     runtime = emulated_runtime()
     case = random_case(1, 400, 28, full=True, most_cuts=200, missing=0.0, categorical=0.0)
-    boost(Recipe(SquaredError(), 6, growth=DepthWise(Limits(8, 3))), case.data, Cuda(runtime), together=4)
+    boost(
+        Recipe(SquaredError(), 2 + 2 * leaves.PAYS, growth=DepthWise(Limits(8, 3))),
+        case.data,
+        Cuda(runtime),
+        together=2,
+    )
     return runtime.cp.sources
 
 

@@ -132,11 +132,11 @@ class Cuda:
     def recorded(self, step: int) -> AbstractContextManager[None]:
         return self._rounds.enclosed()
 
-    def repeat(self, trees: tuple[FittedTree, ...], rounds: int) -> Sequence[tuple[FittedTree, ...]]:
+    def repeat(self, trees: tuple[FittedTree, ...], rounds: int, left: int) -> Sequence[tuple[FittedTree, ...]]:
         handles = tuple(cast(DeviceTree, tree) for tree in trees)
         if not self._rounds.repeatable or not all(isinstance(tree, DeviceTree) for tree in handles):
             return ()
-        return [tuple(tree.as_tree() for tree in made) for made in self._leaves.repeat(handles, rounds)]
+        return [tuple(tree.as_tree() for tree in made) for made in self._leaves.repeat(handles, rounds, left)]
 
     def collect(self, ensemble: Ensemble) -> Ensemble:
         return collected(ensemble)

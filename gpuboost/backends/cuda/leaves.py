@@ -32,6 +32,7 @@ _NOISY = ("common/common.cuh", "common/philox.cuh", "common/normal.cuh", *_LEAVE
 _BOUNDS = ("common/common.cuh", "common/tree.cuh", "splits/bounds.cuh", "leaves/bounds.cu")
 _SMOOTHED = ("common/common.cuh", "common/tree.cuh", "splits/bounds.cuh", "leaves/smooth_values.cu")
 _PREDICTION = ("common/common.cuh", "prediction/walk.cuh", "prediction/predict.cu")
+PAYS = 16  # times as many rounds must be left that a graph of several pays, which takes a millisecond to make
 _QUANTILES = ("common/common.cuh", "common/tree.cuh", "common/ordered_float.cuh", "leaves/quantiles.cu")
 
 
@@ -127,18 +128,23 @@ class Leaves:
         self._slot.set((tree.slot - tree.output) % ring.slots)
         return self._values(grown, gradients, data, limits, stale, ring, self._noise.set_noise(noise))
 
-    def repeat(self, trees: tuple[DeviceTree, ...], rounds: int) -> list[tuple[DeviceTree, ...]]:
-        """Launch the last round again; the trees of each time: of 1, 2, 4 ... rounds, but no more than ``rounds``."""
+    def repeat(self, trees: tuple[DeviceTree, ...], rounds: int, left: int) -> list[tuple[DeviceTree, ...]]:
+        """Launch the last round again; the trees of each time: see ``Repeater``."""
         ring, k, slot = trees[0].ring, len(trees), self._slot
-        most = min(rounds, ring.room // k)
-        times = 1 << most.bit_length() - 1  # so that few graphs are made
-        made = [tuple(ring.add(t.output, t.version + 1 + i, t.shape) for t in trees) for i in range(times)]
+
+        def added(i: int) -> tuple[DeviceTree, ...]:
+            return tuple(ring.add(tree.output, tree.version + 1 + i, tree.shape) for tree in trees)
 
         def after() -> None:
             self._next("next_slot")((1,), (32,), slot=slot.words, trees=k, slots=ring.slots)
 
-        slot.repeat_rounds(times, made[0][0].slot, after=after)
-        return made
+        if rounds == 1 or left < PAYS * rounds or ring.room < k * rounds:
+            made = added(0)
+            slot.repeat_round(made[0].slot)
+            return [made]
+        several = [added(i) for i in range(rounds)]
+        slot.repeat_rounds(rounds, several[0][0].slot, after=after)
+        return several
 
     @recorded_verb(takes=True)
     def _values(

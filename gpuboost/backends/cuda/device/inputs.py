@@ -40,9 +40,13 @@ class Input:
         self._rounds.set_inputs(self._place, words)
         return self
 
+    def repeat_round(self, *words: int) -> None:
+        """The recorded round again, with these words."""
+        self._rounds.repeat(self._place, words)
+
     def repeat_rounds(self, times: int, *words: int, after: Callable[[], None]) -> None:
         """See ``RecordedRound.repeat``, with this input as the one that differs."""
-        self._rounds.repeat(times, self._place, words, after)
+        self._rounds.repeat(self._place, words, times, after)
 
     def set_number(self, number: float) -> Input:
         """Set the value of two words to one float64; return self."""

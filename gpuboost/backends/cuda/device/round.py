@@ -45,6 +45,10 @@ class _Step:
     takes: bool
 
 
+def _nothing() -> None:
+    """Launch nothing."""
+
+
 class Recording(Protocol):
     """An object that has recorded verbs."""
 
@@ -123,29 +127,25 @@ class RecordedRound:
         """True after a round whose launches were, or have become, a graph."""
         return self._graph is not None and not self._open
 
-    def repeat(self, times: int, place: int, words: tuple[int, ...], after: Callable[[], None]) -> None:
+    def repeat(self, place: int, words: tuple[int, ...], times: int = 1, after: Callable[[], None] = _nothing) -> None:
         """The recorded round again, so many times, by one graph.
 
         Args:
-            times: rounds.
             place: of reserved words that differ from round to round.
             words: their value for the first of these rounds.
-            after: launches what makes these words those of the next round. The host does not know their value then.
+            times: rounds. The first call for several rounds makes their graph.
+            after: launches what makes these words those of the next round, where there are several. The host does not
+                know their value then.
         """
-        if times not in self._several:
+        graph = self._graph if times == 1 else self._several.get(times)
+        if graph is None:
             round_again = [launch for step in self._before for launch in step.launches]
-
-            def again() -> None:
-                for _ in range(times):
-                    for launch in round_again:
-                        launch()
-                    after()
-
-            self._several[times] = self._runtime.capture(again)
+            graph = self._several[times] = self._captured(times * [*round_again, after])
         self._put(place, words)
         self._write_inputs()
-        self._several[times]()
-        self._words[place] = ()
+        graph()
+        if times > 1:
+            self._words[place] = ()
 
     def forget(self) -> None:
         """Drop the graph, and the memory of the rounds so far."""
