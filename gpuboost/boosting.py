@@ -33,7 +33,7 @@ from gpuboost.learners.selection import SelectionTraits
 from gpuboost.losses.protocol import Loss, is_drawn
 from gpuboost.recipe import Recipe
 from gpuboost.records import declared
-from gpuboost.state import GrowingEnsemble, started
+from gpuboost.state import GrowingEnsemble, repeat, started
 from gpuboost.types import (
     Array,
     Built,
@@ -87,10 +87,12 @@ def boost(
     watch: Watch = lambda _: False,
     resume: Ensemble | None = None,
     log: tuple[Built, ...] = (),
+    together: int = 1,
 ) -> Ensemble:
     """Run the recipe. ``resume`` continues an ensemble of the same cuts; its rounds count, the watch sees new ones.
 
-    ``log`` lists the workers that built those rounds, if there was more than one.
+    ``log`` lists the workers that built those rounds, if there was more than one. ``together``: rounds that may be done
+    before the watch sees the first of them, with the scores of the last.
     """
     root = Key.root(seed)
     ensemble = resume or recipe.start(data)
@@ -120,7 +122,9 @@ def boost(
     observe = declared(SelectionTraits, recipe.learners).observe
     fit = WorkerFit(recipe, weak_learner, recipe.gain_noise, recipe.cut_rule, data, chain, root, observe)
     with recipe.execution.open(fit, backend, Past(ensemble.n_rounds, log)) as workers:
-        for step in range(ensemble.n_rounds, ensemble.n_rounds + recipe.rounds):
+        together = together if recipe.repeats else 1
+        steps = iter(range(ensemble.n_rounds, ensemble.n_rounds + recipe.rounds))
+        for step in steps:
             trees: tuple[Any, ...] = ()  # FittedTree, or Component
             leaves: tuple[Array, ...] = ()
             scores = sequences[step % recipe.sequences]  # one, but for permutations of target statistics
@@ -158,7 +162,8 @@ def boost(
                 drawn=Drawn(gradients=gradients, sample=arrived.sample, target=arrived.target, leaves=leaves),
                 log=arrived.log,
             )
-            if watch(progress):
+            add, collect = partial(model.added, factor=length), partial(partial, _collected, backend, model)
+            if watch(progress) or repeat(backend, progress, steps, together, add, collect, watch):
                 break
             del gradients, arrived, state, progress  # or their rows are held while the next tree grows
     return backend.collect(model.ensemble())

@@ -30,7 +30,7 @@ from gpuboost.composition.sampling import sampling_findings
 from gpuboost.errors import RecipeError, UnprovenError
 from gpuboost.execution import Execution, Serial
 from gpuboost.execution.protocol import ExecutionTraits
-from gpuboost.growth import DepthWise, Growth
+from gpuboost.growth import DepthWise, Growth, Oblivious, SignStump
 from gpuboost.langevin import Chain, Dynamics, Langevin, NoNoise
 from gpuboost.learners import (
     AllLearners,
@@ -48,14 +48,14 @@ from gpuboost.learning_rates import Rates
 from gpuboost.losses.averages import weighted_mean
 from gpuboost.losses.base import estimates_spread
 from gpuboost.losses.distribution import scaled_to_start
-from gpuboost.losses.protocol import Loss
+from gpuboost.losses.protocol import Loss, is_drawn
 from gpuboost.losses.start_values import OPTIMUM, StartRule, start_value
 from gpuboost.multi_output import MultiOutput, OneTreePerOutput
 from gpuboost.records import declared
 from gpuboost.sampling import EveryRow, ImportanceSampling, Sampler, Sampling, recall, sampler_of
 from gpuboost.sampling.protocol import SamplingTraits
 from gpuboost.sampling.unclipped import UnclippedSampling
-from gpuboost.steps import NewtonStep, Step
+from gpuboost.steps import ConstantStep, GradientStep, NewtonStep, QuantileStep, Step
 from gpuboost.types import Ensemble, Limits, TrainingSet
 
 
@@ -102,6 +102,17 @@ class Recipe:
             _refuse_unproven(of_values, "gb.Langevin(allow_unproven=True)")
         if not declared(ExecutionTraits, self.execution).allow_unproven:
             _refuse_unproven(self.execution_findings, "gb.Asynchronous(..., allow_unproven=True)")
+
+    @property
+    def repeats(self) -> bool:
+        """True if each round does the same on the scores that it finds: nothing is drawn, and no rate changes."""
+        plain = self.sampling, self.learners, self.execution, self.langevin, self.multi_output
+        kinds = EveryRow, AllLearners, Serial, NoNoise, OneTreePerOutput
+        limits, known = self.growth.limits, type(self.growth) in (DepthWise, Oblivious, SignStump)
+        known = known and type(self.step) in (NewtonStep, GradientStep, ConstantStep, QuantileStep)
+        drawn = limits.random_strength > 0.0 or limits.extra_trees or is_drawn(self.loss)
+        varies = self.base_learner is not None or self.rates or self.averages or self.sequences > 1
+        return tuple(map(type, plain)) == kinds and known and not drawn and not varies
 
     @property
     def weak_learner(self) -> BaseLearner:

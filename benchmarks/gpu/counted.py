@@ -92,8 +92,8 @@ def _table(title: str, options: Options, params: dict[str, Any], budget: float) 
         ("all", f"{total:.1f}", f"{sum(adds.values()):.1f}", f"{nodes:.0f}", f"{within}: {numbers['budget']:.0f} bytes")
     )
     notes = (
-        f"one graph of {nodes:.0f} nodes and {numbers['waits per tree']:.0f} waits per tree; between {FEW:,} and "
-        f"{MANY:,} rows, {ROUNDS} trees",
+        f"{nodes:.0f} nodes of graphs, {numbers['graphs per tree']:.2g} launches of a graph and "
+        f"{numbers['waits per tree']:.0f} waits per tree; between {FEW:,} and {MANY:,} rows, {ROUNDS} trees",
     )
     return Finding(title, COLUMNS, tuple(lines), notes, numbers)
 

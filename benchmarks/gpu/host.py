@@ -19,6 +19,7 @@ from gpuboost.learners import RandomByNode, RandomGroups
 from gpuboost.losses import Logistic
 from gpuboost.recipe import Recipe
 from gpuboost.sampling import MVS
+from gpuboost.training.train import SHOWN_TOGETHER
 from gpuboost.types import Cuts, Ensemble, Limits, TrainingSet
 
 SM_COUNT = 132  # of an H100
@@ -60,5 +61,5 @@ def _seconds(recipe: Recipe, rounds: int) -> float:
     bins = machine.quantise(CountedArray((ROWS, FEATURES), np.float32), cuts)
     data = TrainingSet(bins, cuts, runtime.empty(ROWS, np.float64))
     begin = time.thread_time()
-    boost(replace(recipe, rounds=rounds), data, machine, resume=Ensemble(np.zeros(1), cuts))
+    boost(replace(recipe, rounds=rounds), data, machine, resume=Ensemble(np.zeros(1), cuts), together=SHOWN_TOGETHER)
     return time.thread_time() - begin

@@ -1,12 +1,13 @@
 """Protocols of a machine: ``Session``, ``Trainer``, ``Predictor`` and ``ControlVariates`` make up a ``Backend``.
 
-``OneTreeGrower`` and ``Evaluator`` are further parts. ``Reference`` is the definition; the other machines match it bit
-for bit. A machine that lacks some of the verbs says so in its ``offers``, and a recipe that needs them is refused.
+``OneTreeGrower``, ``Evaluator`` and ``Repeater`` are further parts. ``Reference`` is the definition; the other machines
+match it bit for bit. A machine that lacks some of the verbs says so in its ``offers``, and a recipe that needs them is
+refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -52,6 +53,7 @@ class Capabilities:
     list_losses: bool = True  # losses of whole queries
     one_tree: bool = True  # one tree for several outputs: ``OneTreeGrower``
     metrics: bool = False  # metrics of scores that stay on the machine: ``Evaluator``
+    repeated_rounds: bool = False  # rounds like the last one without its verbs: ``Repeater``
     worker_streams: bool = False  # ``slots``: an execution context for each of several workers beside the server
 
 
@@ -351,6 +353,19 @@ class Evaluator(Protocol):
 
     def mean_loss(self, loss: Loss, scores: Array, y: Array, weight: Array | None) -> Callable[[], float]:
         """``Trainer.loss_value``."""
+        ...
+
+
+class Repeater(Protocol):
+    """The verb of rounds that are the last one again, for machines that have ``Capabilities.repeated_rounds``."""
+
+    def repeat(self, trees: tuple[FittedTree, ...], rounds: int, left: int) -> Sequence[tuple[FittedTree, ...]]:
+        """Do the verbs of the last recorded round again, on the scores as they are now, with the same arguments.
+
+        Returns the trees of each time: of at most ``rounds`` rounds, and of none if the machine cannot yet. ``trees``
+        are those of the last round; structures of later ones have versions that follow theirs. left: rounds that are
+        to be done in all, this time and later.
+        """
         ...
 
 

@@ -102,7 +102,8 @@ def train(job: Job) -> Trained:
         recipe = replace(job.recipe, rounds=0) if over else job.recipe
         begin, log = job.resume, run.log.lines
         prepared = time.perf_counter()
-        ensemble = boost(recipe, data, job.backend, seed=run.seed, watch=follow, resume=begin, log=log)
+        seen = partial(boost, watch=follow, together=watch.together)
+        ensemble = seen(recipe, data, job.backend, seed=run.seed, resume=begin, log=log)
         ensemble = watch.shown(ensemble)
         seconds = {"prepare": prepared - job.started, "train": time.perf_counter() - prepared}
         if records.rise is not None:
@@ -140,9 +141,8 @@ def _follower(job: Job, data: TrainingSet, watchers: Watchers) -> Follower:
     """
     recipe = job.recipe
     plain = type(recipe.sampling) is EveryRow and type(recipe.execution) is Serial
-    may_wait = job.eval_sets and job.backend.offers.metrics and plain and not watchers.need_every_round()
-    loss = partial(_training_loss, job, data)
-    return watchers.follow(_evaluation(job, data), loss, SHOWN_TOGETHER if may_wait else 1)
+    together = SHOWN_TOGETHER if job.backend.offers.metrics and plain and not watchers.need_every_round() else 1
+    return watchers.follow(_evaluation(job, data), partial(_training_loss, job, data), together)
 
 
 @dataclass(frozen=True, slots=True)

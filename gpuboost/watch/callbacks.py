@@ -83,9 +83,9 @@ class Watchers:
             )
         return stops
 
-    def follow(self, evaluation: Evaluation, training_loss: Callable[[Progress], float], every: int = 1) -> Follower:
-        """The function that the loop calls after each round. every: rounds that the watchers are shown together."""
-        return Follower(self.watchers, self.plan, evaluation, training_loss, self._start, every)
+    def follow(self, evaluation: Evaluation, training_loss: Callable[[Progress], float], together: int = 1) -> Follower:
+        """The function that the loop calls after each round. together: rounds that the watchers see at a time."""
+        return Follower(self.watchers, self.plan, evaluation, training_loss, self._start, together)
 
     def need_every_round(self) -> bool:
         """True if one of them may look at more than the metrics, or must be called when a round is done."""

@@ -30,19 +30,19 @@ class Follower:
         evaluation: of the eval sets.
         training_loss: of a round that is shown when it is done.
         start: ``perf_counter`` when the fit began.
-        every: rounds that are shown together, so that a device computes on meanwhile. The watchers get the same records
-            in the same order as one by one, up to the round in which one asks for a stop. The loop may then have done
-            more, which no watcher sees.
+        together: rounds that are shown at a time, so that a device computes on meanwhile. The watchers get the same
+            records in the same order as one by one, up to the round in which one asks for a stop. The loop may then
+            have done more, which no watcher sees.
     """
 
     def __init__(
         self, watchers: Sequence[Watcher], plan: Plan, evaluation: Evaluation,
-        training_loss: Callable[[Progress], float], start: float, every: int = 1,
+        training_loss: Callable[[Progress], float], start: float, together: int = 1,
     ) -> None:  # fmt: skip
         self._kept: int | None = None
         self._watchers = [one for one in watchers if evaluation.sets or type(one) is not History]
         self._plan, self._evaluation, self._start = plan, evaluation, start
-        self._training_loss, self._every = training_loss, every
+        self._training_loss, self.together = training_loss, together
         self._nothing_to_do = not (self._watchers or evaluation.sets)
         self._numbers = count(plan.done)
         self._waiting: list[_Waiting] = []
@@ -52,7 +52,7 @@ class Follower:
             return False
         evals = self._evaluation.begin(progress)
         self._waiting.append((next(self._numbers), evals, time.perf_counter() - self._start, progress))
-        return len(self._waiting) >= self._every and self._show_waiting()
+        return len(self._waiting) >= self.together and self._show_waiting()
 
     def shown(self, ensemble: Ensemble) -> Ensemble:
         """Show the last rounds; the finished ensemble up to the round in which a watcher asked for a stop."""
@@ -70,7 +70,7 @@ class Follower:
             rounds=self._plan.rounds,
             evals=evals(),
             n_rounds=progress.n_rounds,
-            seconds=seconds if self._every > 1 else time.perf_counter() - self._start,
+            seconds=seconds if self.together > 1 else time.perf_counter() - self._start,
             training_loss=lambda: self._training_loss(progress),
             collect=progress.collect,
         )

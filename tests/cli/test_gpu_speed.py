@@ -160,7 +160,7 @@ def test_a_tree_is_within_its_budget(count):
         pass  # skips where nothing can be compiled
     found = count(QUIET)
     assert sum(found.numbers["bytes per row and tree"].values()) <= found.numbers["budget"]
-    assert found.numbers["graphs per tree"] == 1
+    assert 0 < found.numbers["graphs per tree"] <= 1  # below 1 where one graph has several trees
     assert found.numbers["waits per tree"] == 0
 
 

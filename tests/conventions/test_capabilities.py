@@ -31,6 +31,7 @@ VERBS = {
     "base_learners": ("smoothing",),
     "one_tree": ("grow_together", "squared_norms", "chosen_outputs", "projected_outputs"),
     "metrics": ("score_metric", "mean_loss"),
+    "repeated_rounds": ("repeat",),
     "worker_streams": ("slots",),
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -225,3 +226,37 @@ def test_contributions_and_interactions(n_classes: int) -> None:
     host.set_params(device="cuda")
     for verb, expected in found.items():
         assert getattr(host, verb)(x).tobytes() == expected.tobytes()
+
+
+def test_metrics_early_stopping_and_several_rounds_in_a_graph(tmp_path: Path) -> None:
+    x, y = rows(400_000, 8)
+    weight = np.random.default_rng(1).gamma(1.0, size=len(x))
+    split, classes = len(x) * 2 // 3, (y > 0.5).astype(np.int64)
+    watched: dict[str, Any] = {
+        "n_estimators": 160, "max_depth": 4, "learning_rate": 0.3, "early_stopping_rounds": 10,
+        "eval_metric": ["auc", "average_precision", "error", "logloss"],
+    }  # fmt: skip
+
+    def fitted(name: str) -> tuple[bytes, Any, int]:
+        model = gb.GradientBoostingClassifier(device=name, **watched)
+        held_out = [(x[split:], classes[split:], weight[split:]), (x[split:], classes[split:])]
+        file = saved(model, tmp_path, x[:split], classes[:split], eval_set=held_out)
+        return file, model.evals_result_, model.fit_report_.rounds
+
+    assert fitted("cuda") == fitted("cpu")
+    make = partial(gb.GradientBoostingRegressor, n_estimators=200, max_depth=3)  # with graphs of several rounds
+    check(tmp_path, make, x[:split], y[:split])
+
+
+def test_metrics_of_rankings(tmp_path: Path) -> None:
+    x, y = rows(200_000, 8, 1)
+    labels, lengths = np.clip(np.round(y), 0, 4), [1, 700, *(20 + np.arange(len(x) // 40) % 40)]
+    count = int(np.searchsorted(np.cumsum(lengths), len(x), side="right"))
+    n, group = int(np.sum(lengths[:count])), np.array(lengths[:count])
+    names = ["ndcg@10", "ndcg", "map", "mrr", "precision@5", "recall@5:skip"]
+
+    def history(name: str) -> Any:
+        model = gb.GradientBoostingRanker(n_estimators=10, max_depth=4, device=name, eval_metric=names, eval_at=None)
+        return model.fit(x[:n], labels[:n], group=group, eval_set=[(x[:n], labels[:n], group)]).evals_result_
+
+    assert history("cuda") == history("cpu")

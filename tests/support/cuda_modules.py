@@ -19,6 +19,7 @@ from support.builders import Case, random_case
 from support.cuda_compiler import ARCHITECTURES, CUPY_ADDS, Resources, device_compiler, resources
 
 from gpuboost import metrics
+from gpuboost.backends.cuda import leaves
 from gpuboost.backends.cuda.all_reduce import RowsOfGpu
 from gpuboost.backends.cuda.arena import Arena
 from gpuboost.backends.cuda.backend import Cuda
@@ -116,6 +117,7 @@ def cases() -> tuple[Callable[[], set[Asked]], ...]:
         *(partial(_asked_of_matrix, dtype) for dtype in (np.float32, np.float64, np.int32)),
         _asked_by_shards,
         _asked_by_metrics,
+        _asked_by_repeated_rounds,
     )
 
 
@@ -137,6 +139,19 @@ def others() -> frozenset[Asked]:
         cuts = Cuts((np.arange(float(cells)),) * (d - 1) + (np.arange(0.0),), (None,) * (d - 1) + (category,))
         Arena(runtime, ArenaPlan.of(10, cuts, Limits(4, 2, least), 1), cuts)
     return (texts | runtime.cp.sources) - usual()
+
+
+def _asked_by_repeated_rounds() -> set[Asked]:
+    """By rounds that a device repeats without the host."""
+    runtime = emulated_runtime()
+    case = random_case(1, 400, 28, full=True, most_cuts=200, missing=0.0, categorical=0.0)
+    boost(
+        Recipe(SquaredError(), 2 + 2 * leaves.PAYS, growth=DepthWise(Limits(8, 3))),
+        case.data,
+        Cuda(runtime),
+        together=2,
+    )
+    return runtime.cp.sources
 
 
 def _asked_by_metrics() -> set[Asked]:

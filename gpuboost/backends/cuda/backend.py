@@ -11,7 +11,7 @@ Arrays stay on the device. The loop passes handles of them from verb to verb: ``
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from itertools import count
 from typing import Any, cast
@@ -85,7 +85,7 @@ class Cuda:
     arrays, for one of several streams of a device.
     """
 
-    offers = Capabilities(metrics=True, worker_streams=True)
+    offers = Capabilities(metrics=True, repeated_rounds=True, worker_streams=True)
 
     def __init__(
         self, runtime: Runtime, shard: RowsOfGpu | None = None, threads: int = 1, copies: Copies | None = None
@@ -131,6 +131,12 @@ class Cuda:
 
     def recorded(self, step: int) -> AbstractContextManager[None]:
         return self._rounds.enclosed()
+
+    def repeat(self, trees: tuple[FittedTree, ...], rounds: int, left: int) -> Sequence[tuple[FittedTree, ...]]:
+        handles = tuple(cast(DeviceTree, tree) for tree in trees)
+        if not self._rounds.repeatable or not all(isinstance(tree, DeviceTree) for tree in handles):
+            return ()
+        return [tuple(tree.as_tree() for tree in made) for made in self._leaves.repeat(handles, rounds, left)]
 
     def collect(self, ensemble: Ensemble) -> Ensemble:
         return collected(ensemble)

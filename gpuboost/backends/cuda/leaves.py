@@ -32,6 +32,7 @@ _NOISY = ("common/common.cuh", "common/philox.cuh", "common/normal.cuh", *_LEAVE
 _BOUNDS = ("common/common.cuh", "common/tree.cuh", "splits/bounds.cuh", "leaves/bounds.cu")
 _SMOOTHED = ("common/common.cuh", "common/tree.cuh", "splits/bounds.cuh", "leaves/smooth_values.cu")
 _PREDICTION = ("common/common.cuh", "prediction/walk.cuh", "prediction/predict.cu")
+PAYS = 16  # times as many rounds must be left that a graph of several pays, which takes a millisecond to make
 _QUANTILES = ("common/common.cuh", "common/tree.cuh", "common/ordered_float.cuh", "leaves/quantiles.cu")
 
 
@@ -96,6 +97,7 @@ class Leaves:
         self._quantiles, self._prediction = Kernels(runtime, *_QUANTILES), Kernels(runtime, *_PREDICTION)
         self._factor, self._scale, self._noise = Input(rounds, 2), Input(rounds, 2), KeyInput(rounds)
         self._slot = Input(rounds, 1)  # in the ring, of output 0's tree
+        self._next = Kernels(runtime, "common/common.cuh", "growth/next_slot.cu")
 
     def upload(self, structure: Structure, gradients: DeviceGradients) -> Grown:
         """Copy a structure of the host, as of a continued ensemble, to the device, in the units of ``gradients``."""
@@ -125,6 +127,24 @@ class Leaves:
         ring = tree.ring
         self._slot.set((tree.slot - tree.output) % ring.slots)
         return self._values(grown, gradients, data, limits, stale, ring, self._noise.set_noise(noise))
+
+    def repeat(self, trees: tuple[DeviceTree, ...], rounds: int, left: int) -> list[tuple[DeviceTree, ...]]:
+        """Launch the last round again; the trees of each time: see ``Repeater``."""
+        ring, k, slot = trees[0].ring, len(trees), self._slot
+
+        def added(i: int) -> tuple[DeviceTree, ...]:
+            return tuple(ring.add(tree.output, tree.version + 1 + i, tree.shape) for tree in trees)
+
+        def after() -> None:
+            self._next("next_slot")((1,), (32,), slot=slot.words, trees=k, slots=ring.slots)
+
+        if rounds == 1 or left < PAYS * rounds or ring.room < k * rounds:
+            made = added(0)
+            slot.repeat_round(made[0].slot)
+            return [made]
+        several = [added(i) for i in range(rounds)]
+        slot.repeat_rounds(rounds, several[0][0].slot, after=after)
+        return several
 
     @recorded_verb(takes=True)
     def _values(

@@ -20,6 +20,7 @@ from gpuboost.errors import DeviceError, InputError
 from gpuboost.types import Array, Component, Ensemble, FittedTree, Nodes
 
 SLOTS = 128
+AT_ONCE = 64  # trees whose nodes are converted together, and whose arrays are then parts of the same ones
 RING_BYTES = 256 << 20  # deep trees have fewer slots
 
 HEAD = np.dtype([("unit_h", np.float64), ("n_nodes", np.int32), ("error", np.int32)])
@@ -62,6 +63,11 @@ class TreeRing:
         self._next = (self._next + 1) % self.slots
         return tree
 
+    @property
+    def room(self) -> int:
+        """Trees that may be added before a half is fetched, which must be launched after them."""
+        return self._half - self._next % self._half
+
     def collect(self) -> None:
         """Copy all trees to the host. Raises InputError if a gradient of one of them was not a finite number."""
         if any(self._waiting):
@@ -87,12 +93,17 @@ class TreeRing:
 
     def _read(self, half: int) -> None:
         heads = self._hosts[half][0].view(HEAD)
-        nodes = self._hosts[half][1].view(NODE).reshape(self._half, self.capacity)
+        nodes = self._hosts[half][1].reshape(self._half, self.capacity, NODE.itemsize)
         trees, self._waiting[half], self._fetched[half] = self._waiting[half], [], 0
-        for tree in trees:
-            i = tree.slot - half * self._half
-            check_error(int(heads["error"][i]))
-            tree.host = _host_tree(nodes[i, : heads["n_nodes"][i]], heads["unit_h"][i], tree)
+        for first in range(0, len(trees), AT_ONCE):
+            some = trees[first : first + AT_ONCE]
+            places = [tree.slot - half * self._half for tree in some]
+            for error in heads["error"][places].tolist():
+                check_error(error)
+            each = [
+                nodes[place, :count] for place, count in zip(places, heads["n_nodes"][places].tolist(), strict=True)
+            ]
+            _give_host_trees(some, each, heads["unit_h"][places])
 
 
 @dataclass(eq=False)
@@ -152,24 +163,30 @@ def host_nodes(nodes: Nodes, value: NDArray[np.float64]) -> NDArray[Any]:
     return records
 
 
-def _host_tree(nodes: NDArray[Any], unit_h: float, tree: DeviceTree) -> FittedTree:
-    def of(name: str, dtype: Any) -> Any:
-        return np.ascontiguousarray(nodes[name].astype(dtype))
+def _give_host_trees(trees: list[DeviceTree], nodes: list[NDArray[Any]], unit_h: NDArray[np.float64]) -> None:
+    """Set ``host`` of the trees from the nodes of each, (v,) NODE as bytes. A field's arrays are parts of one array."""
+    real, counts = np.concatenate(nodes).view(NODE)[:, 0], [len(one) for one in nodes]
+    fields = {name: np.ascontiguousarray(real[source].astype(dtype)) for name, source, dtype in _FIELDS}
+    fields["cover"] *= np.repeat(unit_h, counts)
+    parts = [fields[name] for name, _, _ in _FIELDS]
+    ends = np.cumsum(counts).tolist()
+    for tree, begin, end in zip(trees, [0, *ends], ends, strict=False):
+        value, *of_nodes = (part[begin:end] for part in parts)
+        tree.host = FittedTree(tree.shape or Nodes(*of_nodes), value, tree.output, tree.version)
 
-    if tree.shape is not None:
-        return FittedTree(tree.shape, of("value", np.float64), tree.output, tree.version)
-    host_nodes = Nodes(
-        feature=of("feature", np.int32),
-        bin=of("bin", np.int32),
-        missing_left=of("missing_left", np.bool_),
-        left=of("left", np.int32),
-        right=of("right", np.int32),
-        gain=of("gain", np.float64),
-        cover=of("sum_h", np.float64) * unit_h,
-        count=of("count", np.int64),
-        left_set=of("left_set", np.uint32),
-    )
-    return FittedTree(host_nodes, of("value", np.float64), tree.output, tree.version)
+
+_FIELDS: tuple[tuple[str, str, Any], ...] = (  # of ``Nodes`` in their order, after the values of leaves
+    ("value", "value", np.float64),
+    ("feature", "feature", np.int32),
+    ("bin", "bin", np.int32),
+    ("missing_left", "missing_left", np.bool_),
+    ("left", "left", np.int32),
+    ("right", "right", np.int32),
+    ("gain", "gain", np.float64),
+    ("cover", "sum_h", np.float64),
+    ("count", "count", np.int64),
+    ("left_set", "left_set", np.uint32),
+)
 
 
 def check_error(error: int) -> None:

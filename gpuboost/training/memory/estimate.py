@@ -112,7 +112,7 @@ def training_needs(
             for eval_set, scores in watched:
                 for tree in progress.trees:
                     components.add(machine, scores, tree, progress.factor, eval_set)
-                if rows.query_start is None:  # metrics of rankings are computed by the host
+                if rows.query_start is None:  # losses of rankings have no sum over rows
                     machine.loss_value(recipe.loss, scores, eval_set.y, None)
         return False
 

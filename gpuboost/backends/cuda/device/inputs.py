@@ -6,6 +6,7 @@ cannot become part of a recorded launch.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from struct import Struct
 from typing import Any, final
@@ -38,6 +39,14 @@ class Input:
         """Set the value from the next verb on; return self."""
         self._rounds.set_inputs(self._place, words)
         return self
+
+    def repeat_round(self, *words: int) -> None:
+        """The recorded round again, with these words."""
+        self._rounds.repeat(self._place, words)
+
+    def repeat_rounds(self, times: int, *words: int, after: Callable[[], None]) -> None:
+        """See ``RecordedRound.repeat``, with this input as the one that differs."""
+        self._rounds.repeat(self._place, words, times, after)
 
     def set_number(self, number: float) -> Input:
         """Set the value of two words to one float64; return self."""

@@ -45,6 +45,10 @@ class _Step:
     takes: bool
 
 
+def _nothing() -> None:
+    """Launch nothing."""
+
+
 class Recording(Protocol):
     """An object that has recorded verbs."""
 
@@ -93,6 +97,7 @@ class RecordedRound:
         self._buffers: dict[Any, Any] = {}
         self._before: list[_Step] = []  # the last round, or the recorded one
         self._graph: Callable[[], None] | None = None
+        self._several: dict[int, Callable[[], None]] = {}  # graphs of several rounds
         self._now: list[_Step] = []
         self._open, self._replaying = False, False
         self._set: dict[int, tuple[int, ...]] = {}  # inputs of this round
@@ -116,6 +121,31 @@ class RecordedRound:
         finally:
             self._open = False
         self._end()
+
+    @property
+    def repeatable(self) -> bool:
+        """True after a round whose launches were, or have become, a graph."""
+        return self._graph is not None and not self._open
+
+    def repeat(self, place: int, words: tuple[int, ...], times: int = 1, after: Callable[[], None] = _nothing) -> None:
+        """The recorded round again, so many times, by one graph.
+
+        Args:
+            place: of reserved words that differ from round to round.
+            words: their value for the first of these rounds.
+            times: rounds. The first call for several rounds makes their graph.
+            after: launches what makes these words those of the next round, where there are several. The host does not
+                know their value then.
+        """
+        graph = self._graph if times == 1 else self._several.get(times)
+        if graph is None:
+            round_again = [launch for step in self._before for launch in step.launches]
+            graph = self._several[times] = self._captured(times * [*round_again, after])
+        self._put(place, words)
+        self._write_inputs()
+        graph()
+        if times > 1:
+            self._words[place] = ()
 
     def forget(self) -> None:
         """Drop the graph, and the memory of the rounds so far."""
@@ -185,6 +215,9 @@ class RecordedRound:
         if self._replaying and self._set.get(place, words) != words:
             self._do_after_all()  # a graph sees one value of each
         self._set[place] = words
+        self._put(place, words)
+
+    def _put(self, place: int, words: tuple[int, ...]) -> None:
         if self._words[place] != words:
             self._words[place], self._dirty = words, True
             self._values[place : place + len(words)] = words
@@ -263,7 +296,7 @@ class RecordedRound:
     def _drop_graph(self) -> None:
         if self._graph is not None:
             self._runtime.wait()  # it may still be running
-        self._graph, self._replaying = None, False
+        self._graph, self._several, self._replaying = None, {}, False
 
     def _captured(self, launches: list[Callable[[], None]]) -> Callable[[], None]:
         def again() -> None:

@@ -1,0 +1,45 @@
+"""Rounds that are the one before again, on a machine that needs no verbs for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from operator import length_hint
+from typing import Any, cast
+
+from gpuboost.backends.protocol import Backend, Repeater
+from gpuboost.types import Built, Ensemble, Progress, Watch
+
+
+def repeat(
+    backend: Backend, last: Progress, rounds: Iterator[int], together: int, add: Callable[[Any], int],
+    collect: Callable[[int], Callable[[], Ensemble]], watch: Watch,
+) -> bool:  # fmt: skip
+    """Do the rounds that are left, if the machine can repeat the last one. True if the watch asks for a stop.
+
+    The watch is called for each round, after up to ``together`` of them are done: the scores are those of the newest.
+    Rounds after a stop are not in the model.
+
+    Args:
+        backend: machine of the training.
+        last: the round that is repeated.
+        rounds: numbers of the rounds that are left.
+        together: rounds that may be done before the watch sees the first of them; 1: each is seen when it is done.
+        add: adds the trees of a round to the model, and returns the number of rounds then.
+        collect: for a number of rounds, what ``Progress.collect`` is then.
+        watch: called after each round.
+    """
+    if together == 1 or not backend.offers.repeated_rounds:
+        return False
+    machine = cast(Repeater, backend)
+    while (left := length_hint(rounds)) and (made := machine.repeat(last.trees, min(together, left), left)):
+        for trees in made:
+            step = next(rounds)
+            n_rounds = add(trees)
+            line = last.log[-1]
+            log = (Built(line.ticket + 1, line.worker, step, step, line.share),)
+            last = Progress(
+                step, trees, last.factor, last.scores, n_rounds, collect(n_rounds), last.scale, last.drawn, log
+            )
+            if watch(last):
+                return True
+    return False
