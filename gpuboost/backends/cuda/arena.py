@@ -186,17 +186,20 @@ def selection_of(features: NDArray[np.int32], n_bins: NDArray[np.int32], plan: A
     features: always the first, since sums of rows are computed from it.
     """
     d, width = plan.d, plan.width
-    tiles, tile_of = np.unique(features // width, return_inverse=True)
-    out = np.zeros(HEAD + 2 * d + 2 * plan.tiles, np.int32)
-    out[:3] = len(features), len(tiles), width
-    out[HEAD : HEAD + len(features)] = features
-    out[HEAD + d : HEAD + d + len(features)] = tile_of * width + features % width
-    at = HEAD + 2 * d
+    n, at = len(features), HEAD + 2 * d
+    tile_of, place = np.divmod(features, width)
+    begins = np.ones(n, np.bool_)  # a feature is the first of its tile
+    np.not_equal(tile_of[1:], tile_of[:-1], out=begins[1:])
+    (starts,) = begins.nonzero()
+    tiles = tile_of[starts]
+    out = np.zeros(at + 2 * plan.tiles, np.int32)
+    out[:3] = n, len(tiles), width
+    out[HEAD : HEAD + n] = features
+    out[HEAD + d : HEAD + d + n] = (begins.cumsum() - 1) * width + place
     out[at : at + len(tiles)] = tiles
-    for i, tile in enumerate(tiles):
-        used = int(n_bins[tile * width : (tile + 1) * width].max()) + 1
-        words = np.unique(features[tile_of == i] % width // 4)
-        out[at + plan.tiles + i] = -(-used // 4) * 4 | (int((1 << words).sum()) | 1) << 16
+    used = np.maximum.reduceat(n_bins, np.arange(0, d, width))[tiles] + 1
+    words = np.bitwise_or.reduceat(1 << (place >> 2), starts) | 1
+    out[at + plan.tiles : at + plan.tiles + len(tiles)] = (used + 3 & -4) | words << 16
     return out
 
 
