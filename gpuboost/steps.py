@@ -16,10 +16,11 @@ from gpuboost.errors import RecipeError
 from gpuboost.losses.arrays import is_of_arrays
 from gpuboost.losses.base import of_output
 from gpuboost.losses.protocol import Loss, is_drawn, is_list_loss
-from gpuboost.records import declared
+from gpuboost.records import declared, fast_dataclass
 from gpuboost.types import Array, FittedTree, TrainingSet
 
 
+@fast_dataclass
 @dataclass(frozen=True, slots=True)
 class StepTraits:
     """Attributes that a step rule may have, and the values that stand for those that it does not have."""

@@ -18,11 +18,11 @@ from gpuboost.errors import DeviceError, RecipeError, shown
 from gpuboost.losses.protocol import Loss, is_list_loss
 from gpuboost.recipe import Recipe
 from gpuboost.training import parameters
-from gpuboost.training.base_learners import not_on_gpus, with_numbers
+from gpuboost.training.base_learners import with_numbers
 from gpuboost.training.constraints.by_column import ByColumn
 from gpuboost.training.constraints.interactions import of_size
 from gpuboost.training.constraints.monotone import constrains
-from gpuboost.training.devices import check_losses
+from gpuboost.training.devices import check_kernels, check_losses
 from gpuboost.training.memory.estimate import MemoryEstimate, training_memory
 from gpuboost.training.targets import of_columns
 
@@ -77,7 +77,7 @@ def estimate_memory(
     RecipeError
         If a number or a parameter is out of its range.
     DeviceError
-        If a GPU cannot do it, as with a loss that is no arithmetic.
+        If a GPU cannot do it, as with a loss that is no arithmetic, or with ``feature_costs``, which are of the CPU.
     """
     n, d = parameters.integer("n_rows", n_rows, 1, MOST_ROWS), parameters.integer("n_features", n_features, 1)
     watched = parameters.integer("eval_rows", eval_rows, 0, MOST_ROWS)
@@ -116,8 +116,7 @@ def _recipe(params: Mapping[str, Any], loss: Loss, n: int, d: int) -> Recipe:
     held = (1,) * d if constrains(params["monotonic_cst"]) else None  # which way, and how many, changes no size
     by_column = ByColumn(held, of_size(params["interaction_cst"], d))
     recipe = with_numbers(parameters.recipe(params, loss, n, by_column=by_column), None)
-    if (learner := not_on_gpus(params["base_learner"])) is not None:
-        raise DeviceError(f"base_learner: {learner} is fitted on the CPU, and takes no memory of a GPU.")
+    check_kernels(params)
     check_losses(recipe)
     return recipe
 

@@ -1,12 +1,12 @@
 """Protocols of a machine: ``Session``, ``Trainer``, ``Predictor`` and ``ControlVariates`` make up a ``Backend``.
 
-``OneTreeGrower`` is one more part. ``Reference`` is the definition; the other machines match it bit for bit. A machine
-that lacks some of the verbs says so in its ``offers``, and a recipe that needs them is refused.
+``OneTreeGrower`` and ``Evaluator`` are further parts. ``Reference`` is the definition; the other machines match it bit
+for bit. A machine that lacks some of the verbs says so in its ``offers``, and a recipe that needs them is refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -18,6 +18,7 @@ from gpuboost.backends.numerics.probabilities import ProbabilityRule
 from gpuboost.backends.smoothing import Smoothing
 from gpuboost.keys import Key
 from gpuboost.losses.protocol import DrawnLoss, Loss
+from gpuboost.scoring.questions import ScoreMetric
 from gpuboost.types import (
     Array,
     Bins,
@@ -50,6 +51,7 @@ class Capabilities:
     base_learners: bool = True  # base learners other than trees: ``smoothing``
     list_losses: bool = True  # losses of whole queries
     one_tree: bool = True  # one tree for several outputs: ``OneTreeGrower``
+    metrics: bool = False  # metrics of scores that stay on the machine: ``Evaluator``
     worker_streams: bool = False  # ``slots``: an execution context for each of several workers beside the server
 
 
@@ -334,6 +336,21 @@ class OneTreeGrower(Protocol):
 
     def projected_outputs(self, gradients: Gradients, matrix: NDArray[np.float64]) -> Gradients:
         """Sums of the outputs' g by (k, s) factors, each with the mean of h."""
+        ...
+
+
+class Evaluator(Protocol):
+    """The verbs of metrics on a device, for machines that have ``Capabilities.metrics``; others copy the scores.
+
+    They return without waiting. The functions that they return wait for the value of the scores as they were.
+    """
+
+    def score_metric(self, asked: ScoreMetric, scores: Array) -> Callable[[], float]:
+        """The metric of (k, n) scores, with the bits of the function of ``gpuboost.metrics`` that it stands for."""
+        ...
+
+    def mean_loss(self, loss: Loss, scores: Array, y: Array, weight: Array | None) -> Callable[[], float]:
+        """``Trainer.loss_value``."""
         ...
 
 

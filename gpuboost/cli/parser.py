@@ -31,6 +31,8 @@ def build_parser() -> argparse.ArgumentParser:
 def _train(command: argparse.ArgumentParser) -> None:
     command.add_argument("data", metavar="DATA", help="table: .csv, .tsv, .parquet or .libsvm/.svm/.txt, may be packed")
     command.add_argument("--target", metavar="COLUMN", help="column to learn; LIBSVM files carry their own")
+    text = "columns to learn together, in place of --target: numbers, or labels of 0 and 1"
+    command.add_argument("--targets", type=_names, metavar="A,B", help=text)
     command.add_argument("--task", choices=("auto", "regression", "classification", "rank"), default="auto")
     command.add_argument("--model", metavar="FILE", help="where to save the model (JSON)")
     _add_separator(command)
@@ -50,6 +52,8 @@ def _train(command: argparse.ArgumentParser) -> None:
     command.add_argument("--pairs", metavar="FILE", help=text)
     command.add_argument("--quiet", action="store_true", help="no progress, no table")
     _add_parameters(command.add_argument_group("the model"))
+    _add_outputs(command.add_argument_group("several outputs"))
+    _add_prices(command.add_argument_group("weights and costs of columns"))
     _add_langevin(command.add_argument_group("Langevin boosting"))
 
 
@@ -117,10 +121,28 @@ def _add_parameters(group: Any) -> None:
     add("--seed", int, "seed of every random draw", "random_state")
 
 
+def _add(group: Any, flag: str, parse: Callable[[str], object], text: str) -> None:
+    name = flag.removeprefix("--").replace("-", "_")
+    group.add_argument(flag, type=parse, default=argparse.SUPPRESS, metavar=name.upper(), help=text)
+
+
+def _add_outputs(group: Any) -> None:
+    _add(group, "--multi-output", str, "one_tree_per_output, or one_tree for all targets, classes or quantiles")
+    text = "gradients that one tree is searched by: top_outputs:K, random_outputs:K or random_projection:K"
+    _add(group, "--sketch", str, text)
+
+
+def _add_prices(group: Any) -> None:
+    _add(group, "--feature-weights", _numbers, "chances of columns to be drawn, as in age=4,rent=0; 1 of the others")
+    text = "costs of the first use of columns, as in age=4,rent=2; 0 of the others; one number: of every column"
+    _add(group, "--feature-costs", _number_or_numbers, text)
+    _add(group, "--split-cost", float, "cost of a split for each row of its node")
+    _add(group, "--cost-tradeoff", float, "factor of all costs")
+
+
 def _add_langevin(group: Any) -> None:
     def add(flag: str, parse: Callable[[str], object], text: str) -> None:
-        name = flag.removeprefix("--").replace("-", "_")
-        group.add_argument(flag, type=parse, default=argparse.SUPPRESS, metavar=name.upper(), help=text)
+        _add(group, flag, parse, text)
 
     group.add_argument("--langevin", action="store_true", help="noise and shrinkage: draws from a posterior")
     add("--inverse-temperature", float, "beta, of the mean loss; the number of rows by default")
@@ -218,11 +240,25 @@ def _sets(text: str) -> str | list[list[str]]:
 _sets.__name__ = "pairwise, no_interactions, or sets of columns"  # argparse quotes it in its message
 
 
+def _numbers(text: str) -> dict[str, float]:
+    pairs = (pair.rpartition("=") for pair in _names(text))
+    return {name.strip(): float(number) for name, _, number in pairs}
+
+
+_numbers.__name__ = "list of columns with numbers"  # argparse quotes it in its message
+
+
+def _number_or_numbers(text: str) -> float | dict[str, float]:
+    return _numbers(text) if "=" in text else float(text)
+
+
+_number_or_numbers.__name__ = "number, or list of columns with numbers"  # argparse quotes it in its message
+
+
 def _weights_of_classes(text: str) -> str | dict[str, float]:
     if text == "balanced":
         return text
-    pairs = (pair.rpartition("=") for pair in _names(text))
-    return {name.strip(): float(weight) for name, _, weight in pairs}
+    return _numbers(text)
 
 
 _weights_of_classes.__name__ = "balanced, or list of classes with weights"  # argparse quotes it in its message

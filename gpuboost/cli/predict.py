@@ -9,6 +9,8 @@ from collections.abc import Iterable, Sequence
 from io import TextIOWrapper
 from typing import Any, TextIO
 
+import numpy as np
+
 from gpuboost.cli.tables import check_place, names_of, read, selected
 from gpuboost.errors import InputError
 from gpuboost.storage import writing
@@ -64,7 +66,7 @@ def _counts_from_one(model: Any) -> bool:
 
 
 def _predictions(model: Any, predicted: Any) -> tuple[list[str], Iterable[Sequence[Any]]]:
-    """One column, or one for each quantile of a model of several."""
+    """One column, or one for each quantile or target of a model of several."""
     if predicted.ndim == 1:
         return ["prediction"], ([value] for value in predicted.tolist())
     levels = getattr(model.loss_, "alpha", range(predicted.shape[1]))
@@ -72,15 +74,20 @@ def _predictions(model: Any, predicted: Any) -> tuple[list[str], Iterable[Sequen
 
 
 def _uncertainty(model: Any, x: Any) -> tuple[list[str], list[list[float]]]:
-    """The mean of the draws and the three variances or entropies, for a model trained with --langevin."""
+    """The mean of the draws and the three variances or entropies, for a model trained with --langevin; of several
+    targets those of each."""
     if not hasattr(model, "predict_uncertainty"):
         raise InputError("--uncertainty: a ranking has none; leave it out.")
     uncertainty = model.predict_uncertainty(x)
-    classes = [f"p({label})" for label in model.classes_] if hasattr(model, "classes_") else ["mean"]
-    mean = uncertainty.mean.reshape(len(uncertainty.total), -1)
-    columns = [*mean.T, uncertainty.total, uncertainty.data, uncertainty.knowledge]
-    rows = [list(row) for row in zip(*(column.tolist() for column in columns), strict=True)]
-    return [*classes, "total", "data", "knowledge"], rows
+    header, blocks = [], []
+    for name in ("mean", "total", "data", "knowledge"):
+        values = getattr(uncertainty, name)
+        several = [""] if values.ndim == 1 else [f"({number})" for number in range(values.shape[1])]
+        header += [name + number for number in several]
+        blocks.append(values.reshape(len(values), -1))
+    if hasattr(model, "classes_"):
+        header[: len(model.classes_)] = [f"p({label})" for label in model.classes_]
+    return header, np.concatenate(blocks, axis=1).tolist()
 
 
 def _columns(model: Any, x: Any, path: str) -> Any:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from rich.table import Table
 
 Scores = dict[str, float]
@@ -16,11 +18,13 @@ PLACES = (1, 5, 10)
 def scores(model: Any, x: Any, y: Any, weight: Any = None, group: Any = None, **offset: Any) -> Scores:
     """Log loss, accuracy and (two classes) AUC of a fitted classifier; RMSE, MAE and R2, or D2, of a regressor.
 
+    Of several targets, y (n, k), means over them.
     With a group, (n,) query ids: NDCG, MAP and MRR of the order that the predictions give. offset: ``init_score``.
     """
     if group is not None:
         return _of_ranker(model, x, y, weight, group, **offset)
-    judge = _of_classifier if hasattr(model, "classes_") else _of_regressor
+    of_classes = _of_labels if np.ndim(y) == 2 else _of_classifier
+    judge = of_classes if hasattr(model, "classes_") else _of_regressor
     return judge(model, x, y, weight, **offset)
 
 
@@ -51,11 +55,24 @@ def _of_classifier(model: Any, x: Any, y: Any, weight: Any, **offset: Any) -> Sc
     return {name: float(value) for name, value in values.items()}
 
 
+def _of_labels(model: Any, x: Any, y: Any, weight: Any, **offset: Any) -> Scores:
+    """Means over the labels; accuracy is the share of rows of which all are right."""
+    from sklearn.metrics import accuracy_score, log_loss, roc_auc_score
+
+    p = np.asarray(model.predict_proba(x, **offset), dtype=np.float64)
+    pairs = list(zip(y.T, p.T, strict=True))
+    losses = [log_loss(label, chance, labels=[0, 1], sample_weight=weight) for label, chance in pairs]
+    values = {"log loss": np.mean(losses), "accuracy": accuracy_score(y, p > 0.5, sample_weight=weight)}
+    if all(len(np.unique(label)) == 2 for label in y.T):
+        values["AUC"] = np.mean([roc_auc_score(label, chance, sample_weight=weight) for label, chance in pairs])
+    return {name: float(value) for name, value in values.items()}
+
+
 def _of_regressor(model: Any, x: Any, y: Any, weight: Any, **offset: Any) -> Scores:
     from sklearn.metrics import mean_absolute_error, mean_squared_error, r2_score
 
     p = model.predict(x, **offset)
-    if p.ndim == 2:
+    if p.ndim > np.ndim(y):
         return {"D2 of the quantile loss": float(model.score(x, y, sample_weight=weight, **offset))}
     return {
         "RMSE": float(np.sqrt(mean_squared_error(y, p, sample_weight=weight))),
@@ -65,12 +82,28 @@ def _of_regressor(model: Any, x: Any, y: Any, weight: Any, **offset: Any) -> Sco
 
 
 def baseline(y: Any, weight: Any, *, classify: bool) -> Any:
-    """A fitted model that ignores the features: the shares of the classes, or the mean, which leaves documents in the
-    order they come in."""
+    """A fitted model that ignores the features: the shares of classes or labels, or the mean, which leaves documents in
+    the order they come in."""
     from sklearn.dummy import DummyClassifier, DummyRegressor
 
+    if classify and np.ndim(y) == 2:
+        return SharesOfLabels(np.average(y, axis=0, weights=weight))
     model = DummyClassifier(strategy="prior") if classify else DummyRegressor(strategy="mean")
     return model.fit(np.zeros((len(y), 1)), y, sample_weight=weight)
+
+
+@dataclass(frozen=True)
+class SharesOfLabels:
+    """A classifier of several labels by their shares in the training data, (k,)."""
+
+    shares: NDArray[np.float64]
+
+    @property
+    def classes_(self) -> NDArray[np.intp]:
+        return np.arange(len(self.shares))
+
+    def predict_proba(self, x: Any) -> NDArray[np.float64]:
+        return np.tile(self.shares, (x.shape[0], 1))
 
 
 def table(title: str, columns: Mapping[str, Scores]) -> Table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,8 @@ MOST_CLASSES = 20
 
 @dataclass(frozen=True)
 class InputTable:
-    """x: a pandas frame, a ``Table`` or a CSR matrix of n rows; y: (n,); weight: (n,) or None; group: (n,) or None."""
+    """x: a pandas frame, a ``Table`` or a CSR matrix of n rows; y: (n,), or (n, k) of k targets; weight: (n,) or None;
+    group: (n,) or None."""
 
     x: Any
     y: Any
@@ -61,7 +63,7 @@ class InputTable:
 
 def read(
     path: str,
-    target: str | None = None,
+    target: str | list[str] | None = None,
     weight: str | None = None,
     categorical: list[str] | None = None,
     n_features: int | None = None,
@@ -71,16 +73,21 @@ def read(
     position: str | None = None,
     **form: Any,
 ) -> InputTable:
-    """The rows of a file. InputError if it cannot be read or lacks a column. form: ``kind`` and ``one_based``."""
+    """The rows of a file. InputError if it cannot be read or lacks a column. form: ``kind`` and ``one_based``.
+
+    target: a column, or several, which must hold numbers.
+    """
     from gpuboost.data.formats.files import read_table
 
+    first, *others = target if isinstance(target, list) else [target]
     try:
         columns: dict[str, Any] = {"weight": weight, "group": group, "categorical": categorical}
-        x, y, w, queries = read_table(path, target, n_features=n_features, separator=separator, **columns, **form)
+        x, y, w, queries = read_table(path, first, n_features=n_features, separator=separator, **columns, **form)
     except ModuleNotFoundError as error:
         raise InputError(f"{path}: reading it needs {error.name}; pip install {error.name}.") from None
     x, offsets = (x, None) if offset is None else _without(x, offset, path, "--offset")
     x, places = (x, None) if position is None else _without(x, position, path, "--position")
+    x, y = _with_targets(x, y, others, path)
     return InputTable(x, y, w, queries, offsets, places)
 
 
@@ -95,6 +102,21 @@ def _without(x: Any, column: str, path: str, option: str) -> tuple[Any, Any]:
     if not values.is_numeric:
         raise InputError(f"{option}: column {column!r} of {path} must hold numbers, and holds others.")
     return selected(x, [name for name in names if name != column]), values.values.astype(np.float64)
+
+
+def _with_targets(x: Any, y: Any, others: Sequence[Any], path: str) -> tuple[Any, Any]:
+    """The table without the other targets, and (n, k) float64 of all of them. InputError if one holds no numbers."""
+    if not others:
+        return x, y
+    columns = []
+    for name in others:
+        x, column = _without(x, name, path, "--targets")
+        columns.append(column)
+    if not np.issubdtype(y.dtype, np.number):
+        raise InputError(f"--targets: the first column of {path} that is named must hold numbers, and holds others.")
+    if x.shape[1] == 0:
+        raise InputError(f"--targets: no feature is left in {path} beside them; name fewer.")
+    return x, np.column_stack([y.astype(np.float64), *columns])
 
 
 def with_pairs(rows: InputTable, path: str | None) -> InputTable:
@@ -168,6 +190,8 @@ def _looks_like(rows: InputTable) -> str:
     if not np.issubdtype(rows.y.dtype, np.number):
         return "classification"
     values = np.unique(rows.y)
+    if rows.y.ndim == 2:
+        return "classification" if np.isin(values, (0.0, 1.0)).all() else "regression"
     few = len(values) <= MOST_CLASSES and bool(np.all(values == np.floor(values)))
     return "classification" if few else "regression"
 
@@ -179,7 +203,7 @@ def split(rows: InputTable, share: float, seed: int, *, task: str) -> tuple[Inpu
 
     if task == "rank":
         return _split_queries(rows, share, seed)
-    classify = task == "classification"
+    classify = task == "classification" and rows.y.ndim == 1
     counts = np.unique(rows.y, return_counts=True)[1] if classify else np.zeros(1)
     stratifiable = min(share, 1 - share) * rows.n_rows >= len(counts)
     labels = rows.y if classify and counts.min() > 1 and stratifiable else None

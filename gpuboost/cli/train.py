@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 from gpuboost.cli.console import new_console
+from gpuboost.cli.policies import feature_costs, langevin, sketch
 from gpuboost.cli.scores import baseline, scores, table
 from gpuboost.cli.tables import InputTable, check_place, names_of, read, split, task_of, with_pairs
 from gpuboost.errors import InputError
@@ -53,14 +54,16 @@ PARAMETERS = (
     "early_stopping_rounds",
     "eval_metric",
     "eval_at",
+    "multi_output",
+    "feature_weights",
     "device",
     "n_jobs",
     "random_state",
 )
 """Options that are parameters of the estimators, by the same name."""
 
-LANGEVIN = ("inverse_temperature", "temperature", "shrinkage", "prior_variance", "random_from")
-"""Those of ``gb.Langevin``."""
+NOT_OF_RANKINGS = ("multi_output", "sketch")
+"""Those that the ranker does not have."""
 
 
 def run(options: argparse.Namespace) -> int:
@@ -69,13 +72,12 @@ def run(options: argparse.Namespace) -> int:
     import gpuboost
 
     parameters = {name: value for name, value in vars(options).items() if name in PARAMETERS}
-    parameters |= _langevin(options)
+    parameters |= langevin(options) | sketch(options) | feature_costs(options)
     options.eval = options.eval or (None if options.model or options.cv else HELD_OUT)
     _check(options, parameters)
     rows = with_pairs(_read(options.data, options), options.pairs)
     task = task_of(options.task, parameters.get("loss"), rows)
-    if task != "rank" and "eval_at" in parameters:
-        raise InputError(f"--eval-at: places are of rankings, and this is a {task}; leave it out, or add --task rank.")
+    _check_task(task, parameters)
     if options.class_weight is not None:
         parameters["class_weight"] = _class_weight(options.class_weight, rows, task)
     train, held_out = _held_out(rows, options, parameters.get("random_state") or 0, task)
@@ -126,7 +128,9 @@ def _cross_validate(options: argparse.Namespace, model: Any, rows: InputTable, q
 def _read(
     path: str, options: argparse.Namespace, n_features: int | None = None, one_based: bool | None = None
 ) -> InputTable:
-    columns = options.target, options.weight, options.categorical
+    if options.target and options.targets:
+        raise InputError("--targets: names every column to learn; leave --target out.")
+    columns = options.targets or options.target, options.weight, options.categorical
     form = {"kind": options.format, "one_based": one_based}
     rows = read(path, *columns, n_features, options.group, options.sep, options.offset, options.position, **form)
     if rows.y is None:
@@ -159,27 +163,25 @@ def _check(options: argparse.Namespace, parameters: dict[str, Any]) -> None:
         raise InputError(f"--seed: must be an integer of at least 0; got {parameters['random_state']}.")
 
 
+def _check_task(task: str, parameters: dict[str, Any]) -> None:
+    """Refuse parameters that the estimator of this task does not have."""
+    if task != "rank" and "eval_at" in parameters:
+        raise InputError(f"--eval-at: places are of rankings, and this is a {task}; leave it out, or add --task rank.")
+    for name in NOT_OF_RANKINGS:
+        if task == "rank" and name in parameters:
+            raise InputError(f"--{name.replace('_', '-')}: a ranking has one output; leave it out.")
+
+
 def _chooses(parameters: dict[str, Any]) -> bool:
     return bool(parameters.get("n_estimators") == "auto")
-
-
-def _langevin(options: argparse.Namespace) -> dict[str, Any]:
-    """The Langevin policy of the options, and the number of draws to keep of its chain."""
-    from gpuboost.langevin import Langevin
-
-    asked = {name: value for name, value in vars(options).items() if name in LANGEVIN}
-    samples = {name: value for name, value in vars(options).items() if name == "posterior_samples"}
-    if options.langevin:
-        return {"langevin": Langevin(**asked), **samples}
-    for name in (*asked, *samples):
-        raise InputError(f"--{name.replace('_', '-')}: is of Langevin boosting; add --langevin.")
-    return {}
 
 
 def _class_weight(asked: str | dict[str, float], rows: InputTable, task: str) -> Any:
     """Value of ``class_weight``: its keys are labels as the target has them."""
     if task != "classification":
         raise InputError(f"--class-weight: weights are of classes, and the task is {task}; leave it out.")
+    if rows.y.ndim == 2:
+        raise InputError("--class-weight: weights are of the classes of one target; use --weight, or --target.")
     if isinstance(asked, str):
         return asked
     labels = {str(label): label for label in rows.y.tolist()}

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import partial
+from functools import lru_cache, partial
 from types import MappingProxyType
 from typing import Any
 
@@ -87,8 +87,10 @@ def choose_cuts(
             numeric = np.flatnonzero(~listed[start : start + len(tile)])
             if sampled_mass is None:
                 list(each(np.ndarray.sort, (tile[f] for f in numeric)))
-            for f in numeric:  # here and not by ``each``: memory that other threads free is not reused
-                thresholds[start + f] = _thresholds(tile[f], sampled_mass, max_bins, ends)
+            # here and not by ``each``: memory that other threads free is not reused
+            made = _thresholds([tile[f] for f in numeric], sampled_mass, max_bins, ends)
+            for f, cuts in zip(numeric.tolist(), made, strict=True):
+                thresholds[start + f] = cuts
         columns = (_column(whole, f) for f in np.flatnonzero(listed).tolist())
         share = partial(shares, mass=mass, size=min(max_bins, FEATURE_BINS))
         shared = dict(zip(np.flatnonzero(listed), each(share, columns), strict=True))
@@ -204,22 +206,40 @@ def _tiles(x: NDArray[Any], rows: Integers | None, each: Map) -> Iterator[tuple[
         yield start, tile
 
 
-def _thresholds(column: NDArray[Any], mass: Integers | None, max_bins: int, ends: Ends) -> Floats:
-    """The cuts of one feature. column: (m,), sorted if there is no mass."""
+def _thresholds(columns: Sequence[NDArray[Any]], mass: Integers | None, max_bins: int, ends: Ends) -> Iterator[Floats]:
+    """The cuts of some features, whose arithmetic is one call for all: of few rows, calls take longer than it."""
+    sides = [_sides(column, mass, max_bins, ends) for column in columns]
+    low, high = (np.concatenate([np.empty(0), *of_all]) for of_all in ([a for a, _ in sides], [b for _, b in sides]))
+    cuts, begin = between(low, high), 0
+    for of_feature, _ in sides:
+        yield cuts[begin : begin + len(of_feature)].copy()
+        begin += len(of_feature)
+
+
+def _sides(column: NDArray[Any], mass: Integers | None, max_bins: int, ends: Ends) -> tuple[Floats, Floats]:
+    """The values of a feature next to its cuts, below and above. column: (m,), sorted if there is no mass."""
     if mass is not None:
         order = np.argsort(column)
         column, mass = column[order], mass[order]
     m = int(np.searchsorted(column, np.nan))  # missing values sort last
     if m == 0:
-        return np.empty(0)
+        return np.empty(0), np.empty(0)
     first = np.flatnonzero(np.concatenate([[True], column[1:m] != column[: m - 1]]))
     if len(first) <= max_bins:
         last = np.arange(len(first) - 1)
+    elif mass is None and len(first) == m:
+        last = _ends_of_distinct(ends, m, max_bins)
     elif mass is None:
         last = ends(np.diff(first, append=m), max_bins)
     else:
         last = ends(np.add.reduceat(mass[:m], first), max_bins)
-    return between(column[first[last]].astype(np.float64), column[first[last + 1]].astype(np.float64))
+    return column[first[last]].astype(np.float64), column[first[last + 1]].astype(np.float64)
+
+
+@lru_cache(maxsize=16)  # the same for every column of continuous values
+def _ends_of_distinct(ends: Ends, rows: int, max_bins: int) -> Integers:
+    """The ends of the bins of a feature whose rows all have values of their own."""
+    return ends(np.ones(rows, np.int64), max_bins)
 
 
 def _sparse_thresholds(x: Any, mass: Integers | None, max_bins: int, ends: Ends) -> Iterator[Floats]:

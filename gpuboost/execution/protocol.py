@@ -36,6 +36,7 @@ class Workers(Protocol):
     def receive(self) -> Arrival: ...
 
 
+@fast_dataclass
 @dataclass(frozen=True, slots=True)
 class ExecutionTraits:
     """Attributes that an execution may have, and the values that stand for those that it does not have."""

@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from gpuboost.errors import RecipeError
 from gpuboost.keys import Key
-from gpuboost.records import declared
+from gpuboost.records import declared, fast_dataclass
 from gpuboost.types import Candidates, Cuts, Ensemble, Structure
 
 
+@fast_dataclass
 @dataclass(frozen=True, slots=True)
 class SelectionTraits:
     """Attributes that a selection rule may have, and the values that stand for those that it does not have.

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _BITS = 31  # per piece of a number: a sum of 2**32 pieces fits in int64
-_SAFE = 1e290  # below it Dekker's product cannot overflow
+SAFE = 1e290  # below it Dekker's product cannot overflow
 _BLOCK = 8192  # numbers per pass, so that scratch arrays stay in the cache
 _EXACT = float(1 << 53)  # below it a sum of whole numbers is exact in any order
 _FAR = float(1 << 14)  # spreads between a target and 0, beyond which float32 rounds a start by a part of the spread
@@ -36,7 +36,7 @@ def weighted_mean(y: Any, weight: Any) -> float:
         return exact_sum(y) / len(y)
     y_top, weight_top = float(np.max(np.abs(y))), float(np.max(weight))
     largest = y_top * weight_top
-    if not max(y_top, weight_top, largest) < _SAFE:
+    if not max(y_top, weight_top, largest) < SAFE:
         with np.errstate(over="ignore"):
             return exact_sum(y * weight) / exact_sum(weight)
     parts = (part for pair in zip(_blocks(y), _blocks(weight), strict=True) for part in _exact_products(*pair))
@@ -47,6 +47,23 @@ def _blocks(x: NDArray[np.float64]) -> Iterator[NDArray[np.float64]]:
     return (x[start : start + _BLOCK] for start in range(0, len(x), _BLOCK))
 
 
+def bounded_sum(x: NDArray[np.float64], largest: float) -> float:
+    """``exact_sum`` of (n,) numbers of absolute value at most ``largest``, below which bits are dropped."""
+    return _sum(_blocks(x), largest)
+
+
+def pieces_scale(largest: float) -> float:
+    """Power of two that numbers of absolute value at most ``largest`` are multiplied by before they are split."""
+    return float(2.0 ** min(_BITS - math.frexp(largest)[1], 1000))
+
+
+def sum_of_pieces(sums: Iterable[int], largest: float) -> float:
+    """The sum of numbers that were split into three integers, from the sums of these integers."""
+    high, middle, low = (int(one) for one in sums)
+    total = (((high << _BITS) + middle) << _BITS) + low
+    return math.ldexp(total / (1 << (2 * _BITS)), 1 - math.frexp(pieces_scale(largest))[1])
+
+
 def _sum(parts: Iterable[NDArray[np.float64]], largest: float) -> float:
     """The sum of numbers of absolute value at most ``largest``."""
     if largest == 0.0:
@@ -54,16 +71,15 @@ def _sum(parts: Iterable[NDArray[np.float64]], largest: float) -> float:
     if not math.isfinite(largest):
         with np.errstate(invalid="ignore"):
             return float(sum(np.add.reduce(part) for part in parts))
-    shift = min(_BITS - math.frexp(largest)[1], 1000)
-    total = 0
+    scale, sums = pieces_scale(largest), [0, 0, 0]
     for part in parts:
-        rest = part * 2.0**shift
-        for place in (2, 1, 0):
+        rest = part * scale
+        for place in range(3):
             whole = np.rint(rest)
-            total += int(whole.astype(np.int64).sum()) << (_BITS * place)
+            sums[place] += int(whole.astype(np.int64).sum())
             rest -= whole
             rest *= 2.0**_BITS
-    return math.ldexp(total / (1 << (2 * _BITS)), -shift)
+    return sum_of_pieces(sums, largest)
 
 
 def _exact_products(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

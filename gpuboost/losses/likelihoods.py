@@ -1,8 +1,9 @@
 """Likelihoods of amounts and counts that predict a spread beside the mean: log-normal, gamma, negative binomial.
 
-Curvatures are the diagonal of the Fisher information, or an estimate of it, so that Newton steps are those of natural
-gradient boosting (Duan and others 2020, arXiv 1910.03225). Beyond the bounds of its scores a loss continues as its
-tangent.
+Curvatures of the mean are the Fisher information, so that Newton steps are those of natural gradient boosting (Duan and
+others 2020, arXiv 1910.03225). Those of the spread are three times the information, or an estimate of it: steps of full
+length follow the residuals of fitted rows, which are smaller than those of new ones. Beyond the bounds of its scores a
+loss continues as its tangent.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ Floats = NDArray[np.float64]
 
 _LARGEST_SHAPE = 16.0  # of log k: a standard deviation of 0.03 % of the mean
 _LEAST_CURVATURE = 1e-6  # so that a leaf has one
+_DAMPING = 3.0  # information of a spread is multiplied by it, which makes steps a third as long
 _LARGEST_LOG = 700.0  # of predictions, which stay finite
 
 
@@ -72,7 +74,7 @@ class LogNormalNLL(BaseLoss):
     def row_derivatives(y: float, f: Array, g: Array, h: Array, a: float) -> None:
         r, precision = f[0] - log(y), exp(bounded(-2.0 * f[1]))
         g[0], h[0] = r * precision, precision
-        g[1], h[1] = 1.0 - r * r * precision, 2.0
+        g[1], h[1] = 1.0 - r * r * precision, _DAMPING * 2.0
 
     def check_target(self, y: Array) -> None:
         check_positive(y, "LogNormalNLL")
@@ -130,7 +132,7 @@ class GammaNLL(BaseLoss):
         z, k = bounded(log(y) - f[0]), exp(shape_of(f[1]))
         rise = exp(z) - 1.0
         g[0], h[0] = -k * rise, k
-        g[1], h[1] = k * (rise - z + digamma_rest(k)), k * trigamma_rest(k)
+        g[1], h[1] = k * (rise - z + digamma_rest(k)), _DAMPING * (k * trigamma_rest(k))
 
     def check_target(self, y: Array) -> None:
         check_positive(y, "GammaNLL")
@@ -163,8 +165,8 @@ class GammaNLL(BaseLoss):
 class NegativeBinomialNLL(BaseLoss):
     """Negative log-likelihood of counts of mean m and variance m + m^2 / r.
 
-    The scores are log m and log r. The Fisher information of the second has no closed form; its curvature is the square
-    of the gradient, of which the information is the mean (Berndt and others 1974).
+    The scores are log m and log r. The Fisher information of the second has no closed form; it is estimated by the
+    square of the gradient, of which it is the mean (Berndt and others 1974).
     """
 
     name: ClassVar[str] = "negative_binomial_nll"
@@ -191,7 +193,7 @@ class NegativeBinomialNLL(BaseLoss):
         g[0], h[0] = -r * above, r * (mean / (r + mean))
         g[1] = r * (digamma_rest(r) - digamma_rest(r + y) + (above - log_ratio(r + y, r + mean, above)))
         square = g[1] * g[1]
-        h[1] = square if square > _LEAST_CURVATURE else _LEAST_CURVATURE
+        h[1] = _DAMPING * (square if square > _LEAST_CURVATURE else _LEAST_CURVATURE)
 
     def check_target(self, y: Array) -> None:
         check_not_negative(y, "NegativeBinomialNLL")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NoReturn, Protocol, TypeAlias, TypeGuard
 
-from gpuboost.records import declared
+from gpuboost.records import declared, fast_dataclass
 from gpuboost.types import Array
 
 Value: TypeAlias = Callable[[float, float, float], float]
@@ -103,6 +103,7 @@ class Loss(Protocol):
         ...
 
 
+@fast_dataclass
 @dataclass(frozen=True, slots=True)
 class LossTraits:
     """Attributes that a loss may have, and the values that stand for those that it does not have."""

@@ -15,26 +15,28 @@ from gpuboost.errors import InputError
 from gpuboost.losses.averages import exact_sum
 from gpuboost.losses.protocol import Loss
 from gpuboost.losses.target import zero_or_one
-from gpuboost.metrics.formulas import area_under_roc, mean, predicted_class, probabilities, steps_of_threshold
+from gpuboost.metrics.formulas import area_under_roc, mean, predicted_class, probabilities
+from gpuboost.scoring import curves
 from gpuboost.types import Array
 
 
 def average_precision(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:
     """Area under the precision-recall curve, as the sum of precision times the increase of recall."""
+    check_ones(y)
+    return area_under_precision_recall(y > 0.5, scores[0], weight)
+
+
+def check_ones(y: Array) -> None:
+    """Raise InputError unless y is 0 or 1, and 1 somewhere."""
     zero_or_one(y, "average_precision")
     if not (y > 0.5).any():
         raise InputError("eval_metric: average_precision needs rows of class 1; all hold 0.0. Use logloss.")
-    return area_under_precision_recall(y > 0.5, scores[0], weight)
 
 
 def area_under_precision_recall(ones: Array, score: Array, weight: Array | None) -> float:
     """Sum of precision times the increase of recall, threshold by threshold. ones (n,) bool, some true; score (n,)."""
-    positive, negative = steps_of_threshold(ones, score, weight)
-    higher, higher_negative = positive[-1] - positive, negative[-1] - negative  # scored above each threshold
-    higher, higher_negative = np.append(positive[-1], higher), np.append(negative[-1], higher_negative)
-    gained, both = higher[:-1] - higher[1:], higher[:-1] + higher_negative[:-1]
-    precision = np.divide(higher[:-1], both, out=np.zeros(len(both)), where=both > 0.0)
-    return exact_sum(gained * precision) / float(positive[-1])
+    steps = curves.threshold_steps(ones, score, curves.weight_units(weight, len(ones)))
+    return curves.area("precision_recall", *steps)
 
 
 def f1(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:

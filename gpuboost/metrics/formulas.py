@@ -17,6 +17,7 @@ from gpuboost.losses.base import BaseLoss
 from gpuboost.losses.per_output import MULTILABEL
 from gpuboost.losses.protocol import Loss
 from gpuboost.losses.target import require, zero_or_one
+from gpuboost.scoring import curves
 from gpuboost.types import Array
 
 
@@ -81,28 +82,18 @@ def auc(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:
     zero_or_one(y, "auc")
     area = area_under_roc(y > 0.5, scores[0], weight)
     if math.isnan(area):
-        raise InputError(f"eval_metric: auc needs rows of both classes; all hold {float(y[0])!r}. Use logloss.")
+        raise of_one_class(y)
     return area
+
+
+def of_one_class(y: Array) -> InputError:
+    """Error of rows of which all that have weight are of one class."""
+    return InputError(f"eval_metric: auc needs rows of both classes; all hold {float(y[0])!r}. Use logloss.")
 
 
 def area_under_roc(ones: Array, score: Array, weight: Array | None) -> float:
     """The share of (1, 0) pairs in the right order; nan if one of them has no weight. ones (n,) bool; score (n,)."""
-    positive, negative = steps_of_threshold(ones, score, weight)
-    if not (positive[-1] > 0.0 and negative[-1] > 0.0):
-        return math.nan
-    gained = np.diff(positive, prepend=0.0)
-    below = negative - 0.5 * np.diff(negative, prepend=0.0)
-    return exact_sum(gained * below) / float(positive[-1] * negative[-1])
-
-
-def steps_of_threshold(ones: Array, score: Array, weight: Array | None) -> tuple[Array, Array]:
-    """(m,) weight of the ones, and of the others, whose score is at most each of the m distinct scores, rising."""
-    weight = np.ones(len(ones)) if weight is None else weight
-    order = np.argsort(score, kind="stable")
-    ordered, ones = score[order], ones[order]
-    ends = np.append(np.flatnonzero(np.diff(ordered)), len(ordered) - 1)  # the last row of each run of equal scores
-    positive = np.cumsum(np.where(ones, weight[order], 0.0))[ends]
-    return positive, np.cumsum(np.where(ones, 0.0, weight[order]))[ends]
+    return curves.area("roc", *curves.threshold_steps(ones, score, curves.weight_units(weight, len(ones))))
 
 
 def mse(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:

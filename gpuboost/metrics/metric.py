@@ -8,10 +8,15 @@ from typing import TypeAlias
 
 from gpuboost.errors import InputError
 from gpuboost.losses.protocol import Loss
+from gpuboost.scoring.questions import ScoreMetric
 from gpuboost.types import Array
 
 Function: TypeAlias = Callable[..., float]
 """(y, scores, weight, loss) -> value; y (n,), scores (k, n), weight (n,) or None; rankings also take query_start"""
+
+
+Asked: TypeAlias = Callable[..., ScoreMetric | None]
+"""(y, weight, loss, query_start) -> what a device computes from the scores; None if it is to be left to the host"""
 
 
 def same(mean: float) -> float:
@@ -24,7 +29,9 @@ class Metric:
     """A named function of targets and scores.
 
     If ``mean_of`` is a loss, the metric is ``finish`` of the weighted mean of that loss: a backend's
-    ``loss_value`` then gives the same number, up to rounding, without the scores leaving the device.
+    ``loss_value`` then gives the same number, up to rounding, without the scores leaving the device. If it declares
+    ``asked``, the metric is ``finish`` of what a device computes from the scores where they are, with the bits of
+    ``function``.
     """
 
     name: str
@@ -33,6 +40,7 @@ class Metric:
     mean_of: Loss | None = field(default=None, repr=False)
     finish: Callable[[float], float] = field(default=same, repr=False)
     by_query: bool = field(default=False, repr=False)
+    asked: Asked | None = field(default=None, repr=False)
 
     def __call__(
         self, y: Array, scores: Array, weight: Array | None, loss: Loss, query_start: Array | None = None

@@ -34,12 +34,10 @@ def ndcg(
     *, k: int | None, empty: float | None, gain: tuple[float, ...] | None,
 ) -> float:  # fmt: skip
     """DCG of the first k places over the DCG of the best k (Järvelin and Kekäläinen 2002)."""
-    gains = _gains(y, loss, gain)
+    gains = gains_of(y, loss, gain)
 
     def of(labels: Floats, width: int) -> Floats:
-        ideal = _dcg(-np.sort(-labels, axis=1), gains, width)
-        found = _dcg(labels, gains, width)
-        return _ratio(found, ideal)
+        return _ratio(_dcg(labels, gains, width), ideal(labels, width, gains))
 
     return _mean_over_queries(of, y, scores[0], weight, query_start, k, empty)
 
@@ -127,7 +125,7 @@ def _mean_of_lists(
 ) -> float:  # fmt: skip
     """Weighted mean over queries of a value that is nan where a query has none."""
     values = np.array([of(y[a:b] > 0.0, f[a:b]) if b > a else math.nan for a, b in pairwise(query_start.tolist())])
-    return _weighted_mean_of_values(values, None if weight is None else weight[query_start[:-1]], empty)
+    return mean_of_values(values, None if weight is None else weight[query_start[:-1]], empty)
 
 
 def _relevant(labels: Floats, width: int) -> Floats:
@@ -156,15 +154,16 @@ def values_by_query(of: Placed, y: Array, f: Array, query_start: Array, k: int |
 def _mean_over_queries(
     of: Placed, y: Array, f: Array, weight: Array | None, query_start: Array, k: int | None, empty: float | None
 ) -> float:
-    """Weighted mean over queries; nan if all are left out.
-
-    empty: value of a list without relevant documents; None leaves it out.
-    """
+    """``mean_of_values`` of the values of the lists."""
     values = values_by_query(of, y, f, query_start, k)
-    return _weighted_mean_of_values(values, None if weight is None else weight[query_start[:-1]], empty)
+    return mean_of_values(values, None if weight is None else weight[query_start[:-1]], empty)
 
 
-def _weighted_mean_of_values(values: Floats, weight: Array | None, empty: float | None) -> float:
+def mean_of_values(values: Floats, weight: Array | None, empty: float | None) -> float:
+    """Weighted mean of (lists,) values, nan for lists without relevant documents; nan if all are left out.
+
+    weight: (lists,) or None. empty: value of a list without relevant documents; None leaves it out.
+    """
     nothing = np.isnan(values)
     if empty is None:
         values, weight = values[~nothing], None if weight is None else weight[~nothing]
@@ -175,7 +174,7 @@ def _weighted_mean_of_values(values: Floats, weight: Array | None, empty: float 
     return exact_sum(values) / len(values) if weight is None else weighted_mean(values, weight)
 
 
-def _gains(y: Array, loss: Loss, gain: tuple[float, ...] | None) -> Floats:
+def gains_of(y: Array, loss: Loss, gain: tuple[float, ...] | None) -> Floats:
     """(labels,) gain of each label: the given one, that of the loss, or 2^label - 1."""
     table = LambdaMART(gain=gain).gains()
     if not gain and is_list_loss(loss) and len(loss.gains()):
@@ -189,7 +188,17 @@ def _gains(y: Array, loss: Loss, gain: tuple[float, ...] | None) -> Floats:
 def _dcg(labels: Floats, gains: Floats, width: int) -> Floats:
     places = labels[:, :width]
     worth = np.where(places >= 0.0, gains[np.maximum(places, 0.0).astype(np.int64)], 0.0)
-    return _last(worth * (log(2.0) / log_array(np.arange(width) + 2.0)))
+    return _last(worth * worth_of_places(width))
+
+
+def worth_of_places(width: int) -> Floats:
+    """(width,) factor of the gain at each place: 1 / log2(1 + place), places counted from 1."""
+    return log(2.0) / log_array(np.arange(width) + 2.0)
+
+
+def ideal(labels: Floats, width: int, gains: Floats) -> Floats:
+    """(lists,) DCG of the best ``width`` documents. labels: as of ``Placed``."""
+    return _dcg(-np.sort(-labels, axis=1), gains, width)
 
 
 def _ratio(above: Floats, below: Array) -> Floats:

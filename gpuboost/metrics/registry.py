@@ -25,8 +25,8 @@ from gpuboost.losses.residual import AbsoluteError, Expectile, Huber, Quantile, 
 from gpuboost.metrics import classification as of_classes
 from gpuboost.metrics import formulas as measures
 from gpuboost.metrics import intervals as of_intervals
+from gpuboost.metrics import on_device, scikit_learn
 from gpuboost.metrics import ranking as query_measures
-from gpuboost.metrics import scikit_learn
 from gpuboost.metrics.metric import Function, Metric, same
 from gpuboost.metrics.outputs import over_outputs, refuse_of_several
 from gpuboost.records import declared
@@ -41,7 +41,8 @@ def ndcg(k: int | None = None, *, empty: float | None = 1.0, gain: Sequence[floa
         gain: gain of label 0, 1, 2, ...; None for the loss's own gains, or else 2^label - 1.
     """
     table = None if gain is None else gain_table("ndcg", gain)
-    return _of_rankings("ndcg", k, empty, partial(query_measures.ndcg, gain=table))
+    asked = partial(on_device.list_mean, gain=table)
+    return _of_rankings("ndcg", k, empty, partial(query_measures.ndcg, gain=table), asked)
 
 
 def mean_average_precision(k: int | None = None, *, empty: float | None = 1.0) -> Metric:
@@ -68,14 +69,17 @@ def recall(k: int | None = None, *, empty: float | None = 1.0) -> Metric:
     return _of_rankings("recall", k, empty, query_measures.recall)
 
 
-def _of_rankings(name: str, k: Any, empty: Any, function: Function) -> Metric:
+def _of_rankings(
+    name: str, k: Any, empty: Any, function: Function, asked: Callable[..., Any] = on_device.list_mean
+) -> Metric:
     if k is not None and (isinstance(k, bool) or not isinstance(k, Integral) or k < 1):
         raise InputError(f"k: {name} needs a whole number of places, 1 or more, or None for all; got {k!r}.")
     if empty is not None and not (isinstance(empty, (int, float)) and 0.0 <= empty <= 1.0):
         raise InputError(f"empty: {name} needs a number from 0 to 1, or None to leave such queries out; got {empty!r}.")
     called = name if k is None else f"{name}@{k}"
     called += "" if empty == 1.0 else ":skip" if empty is None else f":{empty:g}"
-    return Metric(called, True, partial(function, k=k, empty=empty), by_query=True)
+    asked = partial(asked, rule=name, k=k, empty=empty)
+    return Metric(called, True, partial(function, k=k, empty=empty), by_query=True, asked=asked)
 
 
 def get(metric: str | Metric | Callable[..., float], loss: Loss) -> Metric:
@@ -150,6 +154,10 @@ def _weight_as(function: Any) -> str:
     raise InputError(f"eval_metric: a function of (y_true, prediction, sample_weight) is needed; got {function!r}.")
 
 
+def _rest(share: float) -> float:
+    return 1.0 - share
+
+
 _CLASSIFY, _REGRESS = ("binary", "multiclass"), ("regression",)
 _SIMPLE: dict[str, tuple[Function, bool, tuple[str, ...]]] = {  # function, higher is better, tasks
     "loss": (measures.loss, False, (*_CLASSIFY, *_REGRESS)),
@@ -189,6 +197,14 @@ _IN_QUERIES: dict[str, Function] = {
     "average_precision": query_measures.average_precision_of_classes,
 }
 """Metrics of two classes that are means over queries, if the loss is one of rankings."""
+
+_ASKED: dict[str, tuple[Callable[..., Any], Callable[[float], float]]] = {
+    "accuracy": (on_device.hit_share, same),
+    "error": (on_device.hit_share, _rest),
+    "auc": (partial(on_device.curve_area, curve="roc"), same),
+    "average_precision": (partial(on_device.curve_area, curve="precision_recall"), same),
+}
+"""Questions of metrics to a device, and the function of the answer that each metric is."""
 
 RANKINGS: dict[str, Callable[..., Metric]] = {
     "ndcg": ndcg,
@@ -268,9 +284,17 @@ def _named(text: str, loss: Loss) -> Metric:
         bound = partial(function, a=judge.parameter)
         same = name != "tweedie_deviance" and _predicts_scores(loss)
         return Metric(text, False, bound, judge if same else None)
-    if colon:
+    return _simple(text, name, loss)
+
+
+def _simple(text: str, name: str, loss: Loss) -> Metric:
+    """Metric that a name without a parameter stands for."""
+    if text != name:
         raise InputError(f"eval_metric: {name!r} takes no parameter; got {text!r}. Use {name!r}.")
     function, higher, _ = _SIMPLE[name]
+    if name in _ASKED:
+        asked, finish = _ASKED[name]
+        return Metric(name, higher, function, finish=finish, asked=asked)
     return Metric(name, higher, function, *_as_loss(name, loss))
 
 
@@ -278,7 +302,8 @@ def _top_k_accuracy(text: str, places: str) -> Metric:
     """Metric that a text such as "top_k_accuracy@5" stands for."""
     if not places.isdecimal() or not 1 <= int(places) < 2**31:
         raise InputError(f"eval_metric: {_TOP_K} needs a number of classes, as in '{_TOP_K}@5'; got {text!r}.")
-    return Metric(text, True, partial(of_classes.top_k_accuracy, k=int(places)))
+    asked = partial(on_device.hit_share, places=int(places), later_leads=True)
+    return Metric(text, True, partial(of_classes.top_k_accuracy, k=int(places)), asked=asked)
 
 
 def _ranking(text: str, name: str, places: str | None, empty: str | None) -> Metric:

@@ -6,16 +6,17 @@ from abc import ABC
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise, product
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from gpuboost import losses
-from gpuboost.backends.protocol import Backend
+from gpuboost.backends.protocol import Backend, Evaluator
 from gpuboost.backends.reference.backend import Reference
 from gpuboost.boosting import boost
 from gpuboost.growth import DepthWise
 from gpuboost.losses import Loss
+from gpuboost.metrics import get as get_metric
 from gpuboost.recipe import Recipe
 from gpuboost.steps import automatic
 from gpuboost.testing.cases import Case, as_sparse, random_case, stump
@@ -130,6 +131,25 @@ class ModelContract(MachineCases, ABC):
                 scores = varied_scores(machine, data, loss.n_outputs)
                 expected = mean_loss(loss, machine.to_host(scores), case.data.y, weight)
                 assert machine.loss_value(loss, scores, data.y, weight) == expected
+
+    @needs("metrics")
+    def test_metrics_of_scores_have_the_bits_of_their_definitions(self) -> None:
+        machine, two, several, lists = self.machine(), losses.Logistic(), losses.Softmax(3), losses.LambdaMART()
+        of_losses: tuple[tuple[Loss, Case, tuple[str, ...]], ...] = (
+            (two, self._case(7, target="binary", weights="real"), ("auc", "average_precision", "error")),
+            (several, self._case(7, target="3", weights="whole"), ("accuracy", "top_k_accuracy@2")),
+            (lists, self._lists(), ("ndcg@5", "map", "mrr", "precision@3", "recall")),
+        )
+        for loss, case, names in of_losses:
+            data, weight = case.data, case.data.row_weight()
+            scores = varied_scores(machine, data, loss.n_outputs)
+            for metric in (get_metric(name, loss) for name in names):
+                assert metric.asked is not None
+                asked = metric.asked(data.y, weight, loss, data.query_start)
+                assert asked is not None
+                answers = [cast(Evaluator, machine).score_metric(asked, scores) for _ in range(3)]
+                expected = metric(data.y, machine.to_host(scores), weight, loss, data.query_start)
+                assert [metric.finish(answer()) for answer in answers] == 3 * [expected]
 
     def test_every_machine_sums_in_the_same_order(self) -> None:
         machine, cuts, loss = self.machine(), Cuts((np.empty(0),), (None,)), losses.SquaredError()

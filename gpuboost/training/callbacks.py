@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost import metrics
-from gpuboost.backends.protocol import Backend
+from gpuboost.backends.protocol import Backend, Evaluator
 from gpuboost.data.row_metadata import RowMetadata
 from gpuboost.errors import RecipeError
 from gpuboost.losses.protocol import Loss, is_list_loss
+from gpuboost.scoring.questions import ScoreMetric
 from gpuboost.training.parameters import integer
 from gpuboost.training.rows import weight_of
 from gpuboost.types import Array, TrainingSet
 from gpuboost.watch.callbacks import as_watcher
 from gpuboost.watch.early_stopping import EarlyStopping
-from gpuboost.watch.evaluation import Measure
+from gpuboost.watch.evaluation import Measure, Pending
 from gpuboost.watch.history import History
 from gpuboost.watch.progress import ProgressBar
 from gpuboost.watch.record import Watcher
@@ -83,7 +84,10 @@ class Monitoring:
 
 
 def measure(metric: metrics.Metric, loss: Loss, backend: Backend) -> Measure:
-    """The metric as the watchers call it; computed by the backend if it is the mean of a loss."""
+    """The metric as the watchers call it; computed by the backend if that can, or else from a copy of the scores."""
+    if backend.offers.metrics:
+        begin = _DeviceMeasure(metric, loss, backend)
+        return Measure(metric.name, metric.higher_is_better, lambda scores, data: begin(scores, data)(), begin)
 
     def of(scores: Array, data: TrainingSet) -> float:
         weight = weight_of(data)
@@ -92,6 +96,34 @@ def measure(metric: metrics.Metric, loss: Loss, backend: Backend) -> Measure:
         return metric.finish(backend.loss_value(metric.mean_of, scores, data.y, weight))
 
     return Measure(metric.name, metric.higher_is_better, of)
+
+
+class _DeviceMeasure:
+    """A metric that a device begins to compute. What it is asked is made once for each eval set."""
+
+    def __init__(self, metric: metrics.Metric, loss: Loss, backend: Backend) -> None:
+        self._metric, self._loss, self._backend = metric, loss, backend
+        self._asked: dict[int, tuple[TrainingSet, ScoreMetric | None]] = {}
+
+    def __call__(self, scores: Array, data: TrainingSet) -> Pending:
+        metric, weight, device = self._metric, weight_of(data), cast(Evaluator, self._backend)
+        if metric.mean_of is not None:
+            answer = device.mean_loss(metric.mean_of, scores, data.y, weight)
+        elif (asked := self._question(data, weight)) is not None:
+            answer = device.score_metric(asked, scores)
+        else:
+            value = metric(data.y, self._backend.to_host(scores), weight, self._loss, data.query_start)
+            return lambda: value
+        return lambda: metric.finish(answer())
+
+    def _question(self, data: TrainingSet, weight: Array | None) -> ScoreMetric | None:
+        """Question to the device; None if the host is to compute the metric."""
+        metric = self._metric
+        if metric.asked is None or (metric.by_query and data.query_start is None):
+            return None
+        if id(data) not in self._asked:
+            self._asked[id(data)] = data, metric.asked(data.y, weight, self._loss, data.query_start)
+        return self._asked[id(data)][1]
 
 
 def metrics_of(asked: Any, loss: Loss, eval_at: Any = None) -> tuple[metrics.Metric, ...]:

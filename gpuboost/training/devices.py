@@ -140,6 +140,15 @@ def machine(params: Mapping[str, Any], values: int, place: str | None) -> Choice
     return Choice("cpu", f"device='auto' took the CPU, where {what}.")
 
 
+def check_kernels(params: Mapping[str, Any]) -> None:
+    """Raise DeviceError, with the reason that a fit on a GPU has, if GPUs have no kernels for the recipe."""
+    sharded = isinstance(params.get("execution"), DataParallel)
+    reason = _of_search(params) if sharded else _why_on_the_cpu(params, automatic=False)
+    if reason is not None:
+        what, instead = reason
+        raise DeviceError(f"device: {what} on the CPU, and no memory of a GPU is taken. Use {instead}.")
+
+
 def _why_on_the_cpu(params: Mapping[str, Any], *, automatic: bool) -> tuple[str, str] | None:
     """The work that GPUs have no kernels for, and what to use instead; None if a GPU can run the recipe."""
     learner = not_on_gpus(params.get("base_learner"))

@@ -16,6 +16,7 @@ from gpuboost.backends.numerics.forced_splits import cut_of, made
 from gpuboost.backends.protocol import Backend
 from gpuboost.boosting import boost
 from gpuboost.errors import OutsideTheoryWarning
+from gpuboost.execution import Serial
 from gpuboost.losses.protocol import is_list_loss
 from gpuboost.metrics.registry import default_metric
 from gpuboost.posterior.members import too_short
@@ -23,6 +24,7 @@ from gpuboost.recipe import Recipe
 from gpuboost.reports.edge import EdgeRecord
 from gpuboost.reports.report import FitReport, asks_for_theory, verdict
 from gpuboost.reports.sampling import SamplingRecord
+from gpuboost.sampling import EveryRow
 from gpuboost.state import RunningScores
 from gpuboost.training.callbacks import Monitoring, RawEvalSet, measure
 from gpuboost.training.checkpoint import CheckpointRecorder, CheckpointState
@@ -32,7 +34,10 @@ from gpuboost.training.rows import bin_rows, weight_of, with_values
 from gpuboost.types import Array, Component, Ensemble, FittedTree, Progress, TrainingSet
 from gpuboost.watch.callbacks import Watchers
 from gpuboost.watch.evaluation import EvalSet, Evaluation
+from gpuboost.watch.follower import Follower
 from gpuboost.watch.record import Plan
+
+SHOWN_TOGETHER = 8  # rounds, where a device computes the metrics
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +90,7 @@ def train(job: Job) -> Trained:
     run.check_watched(plan)
     with Watchers(plan, monitoring.watchers) as watchers:
         data = job.training_set(job.backend)
-        watch = watchers.follow(_evaluation(job, data), lambda progress: _training_loss(job, data, progress))
+        watch = _follower(job, data, watchers)
         records = _Records.of(job, data, checkpoints)
         _warn(job, data)
 
@@ -98,6 +103,7 @@ def train(job: Job) -> Trained:
         begin, log = job.resume, run.log.lines
         prepared = time.perf_counter()
         ensemble = boost(recipe, data, job.backend, seed=run.seed, watch=follow, resume=begin, log=log)
+        ensemble = watch.shown(ensemble)
         seconds = {"prepare": prepared - job.started, "train": time.perf_counter() - prepared}
         if records.rise is not None:
             records.rise.warn(job.recipe)
@@ -126,6 +132,19 @@ def train(job: Job) -> Trained:
     )
 
 
+def _follower(job: Job, data: TrainingSet, watchers: Watchers) -> Follower:
+    """The function that evaluates each round and shows it to the watchers.
+
+    Rounds may be shown some time after they are done, so that a device computes metrics while the host goes on. Of the
+    rounds after a stop nothing may then remain but their trees, which are dropped.
+    """
+    recipe = job.recipe
+    plain = type(recipe.sampling) is EveryRow and type(recipe.execution) is Serial
+    may_wait = job.eval_sets and job.backend.offers.metrics and plain and not watchers.need_every_round()
+    loss = partial(_training_loss, job, data)
+    return watchers.follow(_evaluation(job, data), loss, SHOWN_TOGETHER if may_wait else 1)
+
+
 @dataclass(frozen=True, slots=True)
 class _Records:
     """Everything that a fit records round by round."""
@@ -135,6 +154,7 @@ class _Records:
     sampling: SamplingRecord
     edges: EdgeRecord
     rise: RiseCheck | None
+    seeing: tuple[Callable[[Progress], None], ...]  # the records of every round, if they have anything to record
 
     @classmethod
     def of(cls, job: Job, data: TrainingSet, checkpoints: CheckpointRecorder) -> _Records:
@@ -142,16 +162,17 @@ class _Records:
         fit = FitRecorder.of(job.recipe, job.past, job.run, data, stops=job.monitoring.stopping is not None)
         edges = EdgeRecord(job.recipe)
         edges.start(data)
-        sampling = SamplingRecord(job.recipe.sampling, job.backend)
-        return cls(checkpoints, fit, sampling, edges, _rise_check(job, data))
+        sampling, rise = SamplingRecord(job.recipe.sampling, job.backend), _rise_check(job, data)
+        seeing = [] if isinstance(job.recipe.sampling, EveryRow) else [sampling.see]
+        seeing += [edges.see] if edges.measured else []
+        seeing += [] if rise is None else [rise.see]
+        return cls(checkpoints, fit, sampling, edges, rise, tuple(seeing))
 
     def see(self, progress: Progress) -> None:
         """Record a round."""
         self.checkpoints.lines.extend(progress.log)
-        self.sampling.see(progress)
-        self.edges.see(progress)
-        if self.rise is not None:
-            self.rise.see(progress)
+        for see in self.seeing:
+            see(progress)
 
     def reports(self, ensemble: Ensemble) -> dict[str, Any]:
         """Fields of the report that come from here."""

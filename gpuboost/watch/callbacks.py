@@ -9,16 +9,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
-from itertools import count
 from typing import Any
 
-import numpy as np
-
 from gpuboost.errors import RecipeError
-from gpuboost.types import Progress, Watch
+from gpuboost.types import Progress
 from gpuboost.watch.checkpoint import Checkpoint
 from gpuboost.watch.early_stopping import EarlyStopping
 from gpuboost.watch.evaluation import Evaluation
+from gpuboost.watch.follower import Follower
 from gpuboost.watch.history import History
 from gpuboost.watch.progress import ProgressBar
 from gpuboost.watch.record import Callback, Evals, Plan, Round, Watcher
@@ -85,37 +83,13 @@ class Watchers:
             )
         return stops
 
-    def follow(self, evaluation: Evaluation, training_loss: Callable[[Progress], float]) -> Watch:
-        """The function that the loop calls after each round.
+    def follow(self, evaluation: Evaluation, training_loss: Callable[[Progress], float], every: int = 1) -> Follower:
+        """The function that the loop calls after each round. every: rounds that the watchers are shown together."""
+        return Follower(self.watchers, self.plan, evaluation, training_loss, self._start, every)
 
-        It evaluates, and calls every watcher in every round, also when an earlier one has asked for a stop.
-        """
-        rounds = count(self.plan.done)
-
-        def watch(progress: Progress) -> bool:
-            record = Round(
-                round=next(rounds),
-                rounds=self.plan.rounds,
-                evals=evaluation(progress),
-                n_rounds=progress.n_rounds,
-                seconds=time.perf_counter() - self._start,
-                training_loss=lambda: training_loss(progress),
-                collect=progress.collect,
-            )
-            stops = [_asks_to_stop(watcher, record) for watcher in self.watchers]
-            return any(stops)
-
-        return watch
-
-
-def _asks_to_stop(watcher: Watcher, record: Round) -> bool:
-    answer: object = watcher(record)
-    if not isinstance(answer, (bool, np.bool_, type(None))):
-        what = getattr(watcher, "function", watcher)
-        raise RecipeError(
-            f"callbacks: a callback returns True to stop, else False or None; {what!r} returned {answer!r}."
-        )
-    return bool(answer)
+    def need_every_round(self) -> bool:
+        """True if one of them may look at more than the metrics, or must be called when a round is done."""
+        return any(type(watcher) not in (History, EarlyStopping) for watcher in self.watchers)
 
 
 def _gone() -> Any:

@@ -19,6 +19,10 @@ def as_they_are(sums: Array, scale: float, scores: Array) -> None:
     """Do nothing: without shrinkage the scores are the sums."""
 
 
+Pending: TypeAlias = Callable[[], float]
+"""A value that a device may still be computing; the call waits for it"""
+
+
 @dataclass(frozen=True, slots=True)
 class Measure:
     """A metric, bound to the loss whose scores it is to judge."""
@@ -26,6 +30,14 @@ class Measure:
     name: str
     greater_is_better: bool
     of: Callable[[Array, TrainingSet], float]  # (k, n) scores, and the rows they are of
+    begin: Callable[[Array, TrainingSet], Pending] | None = None  # the same without waiting, where a device can
+
+    def begun(self, scores: Array, data: TrainingSet) -> Pending:
+        """The value of these scores, also if they change before it is asked for."""
+        if self.begin is not None:
+            return self.begin(scores, data)
+        value = self.of(scores, data)
+        return lambda: value
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +66,16 @@ class Evaluation:
         self._refresh = refresh
 
     def __call__(self, progress: Progress) -> dict[str, dict[str, float]]:
-        return {one.name: self._evaluate(one, progress) for one in self.sets}
+        return self.begin(progress)()
 
-    def _evaluate(self, one: EvalSet, progress: Progress) -> dict[str, float]:
+    def begin(self, progress: Progress) -> Callable[[], dict[str, dict[str, float]]]:
+        """Add the trees; the values of the metrics, for which the call waits. Later rounds do not change them."""
+        begun = {one.name: self._begun(one, progress) for one in self.sets}
+        return lambda: {name: {metric: value() for metric, value in of.items()} for name, of in begun.items()}
+
+    def _begun(self, one: EvalSet, progress: Progress) -> dict[str, Pending]:
         sums = one.scores if one.sums is None else one.sums
         for tree in progress.trees:
             self._add_tree(sums, tree, progress.factor, one.data)
         self._refresh(sums, progress.scale, one.scores)
-        return {measure.name: measure.of(one.scores, one.data) for measure in self.measures}
+        return {measure.name: measure.begun(one.scores, one.data) for measure in self.measures}

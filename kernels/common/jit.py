@@ -10,6 +10,7 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from gpuboost.kernels.common import prebuilt
+from gpuboost.kernels.common.compile_once import compile_once
 from gpuboost.kernels.common.disk_cache import (
     know_in_every_process,
     name_by_closure,
@@ -48,6 +49,7 @@ def kernel(function):
     if keep:
         save_one_at_a_time(compiled)
         know_in_every_process(compiled)
+        compile_once(compiled)
     if keep and _PREBUILT_FOR is not None:
         prebuilt.load_also(compiled, _PREBUILT_FOR)
     return compiled

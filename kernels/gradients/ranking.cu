@@ -1,11 +1,10 @@
 // Derivatives of lists (backends/reference/ranking.py): documents in order of scores, lambdas of pairs, and the sums
-// of lambdas with their extents. In front: common.cuh, tree.cuh, fixed_point.cuh and the loss's formulas.
+// of lambdas with their extents. In front: common.cuh, tree.cuh, fixed_point.cuh, ordering.cuh and the loss's formulas.
 //
 // A document's sums need no other's, so threads take documents, whatever list they are of: a list of ten thousand is
 // spread over the device, and many short ones fill a warp. What is known of a list by its place lies at begin + place.
 
 enum {
-    RUN = 256,             // documents of one list that are sorted at a time, before their runs are merged
     TALL = 32, WIDE = 512, // documents of a tile of pairs, and those below them: its sums are float32
 };
 
@@ -26,43 +25,11 @@ struct Weights {
     i32 closer;               // 1: pairs that stand close weigh more
 };
 
-// Scores as unsigned numbers of the same order; -0.0 is 0.0.
-static __device__ __forceinline__ u64 key_of(f64 score)
-{
-    const u64 bits = (u64)__double_as_longlong(score == 0.0 ? 0.0 : score);
-    return bits >> 63 ? ~bits : bits | 1ull << 63;
-}
-
-static __device__ __forceinline__ f64 score_of(u64 key)
-{
-    return __longlong_as_double((i64)(key >> 63 ? key & ~(1ull << 63) : ~key));
-}
-
-// The documents of every run, the highest score first, equal ones in the order of rows. Where a run lies its sorted keys
-// and rows lie too.
+// The documents of every run, the highest score first, equal ones in the order of rows.
 extern "C" __global__ void __launch_bounds__(RUN)
 sort_runs(const f64 *scores, const i32 *start, const i32 *list_of, i32 n, u64 *keys, i32 *rows)
 {
-    __shared__ u64 near[3 * RUN]; // no run of these rows goes further to either side
-    for (i32 first = blockIdx.x * RUN; first < n; first += gridDim.x * RUN) {
-        for (i32 i = threadIdx.x; i < 3 * RUN; i += RUN) {
-            const i64 row = (i64)first - RUN + i;
-            near[i] = row >= 0 && row < n ? key_of(scores[row]) : 0;
-        }
-        __syncthreads();
-        const i32 row = first + (i32)threadIdx.x;
-        if (row < n) {
-            const i32 q = list_of[row], begin = row - (row - start[q]) % RUN, end = min(begin + (i32)RUN, start[q + 1]);
-            const u64 *run = near + (begin - first + RUN);
-            const u64 own = near[RUN + threadIdx.x];
-            i32 before = 0;
-            for (i32 j = 0; j < end - begin; ++j)
-                before += run[j] > own || (run[j] == own && begin + j < row);
-            keys[begin + before] = own;
-            rows[begin + before] = row;
-        }
-        __syncthreads();
-    }
+    sort_runs_of_lists(scores, start, list_of, n, keys, rows);
 }
 
 // The place of every document, from its place in its run and a search in the list's other ones.
@@ -72,22 +39,9 @@ place_documents(const u64 *keys, const i32 *rows, const f64 *scores, const f32 *
                 f32 *placed_gain)
 {
     for (i32 i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {
-        const i32 q = list_of[i], begin = start[q], end = start[q + 1], first = i - (i - begin) % RUN;
-        const u64 own = keys[i];
-        u64 top = own;
-        i32 place = begin + i - first;
-        for (i32 run = begin; run < end; run += RUN) {
-            top = max(top, keys[run]);
-            i32 low = 0, high = run == first ? 0 : min((i32)RUN, end - run);
-            while (low < high) {
-                const i32 middle = (low + high) / 2;
-                const u64 key = keys[run + middle];
-                const bool before = key > own || (key == own && run < first);
-                low = before ? middle + 1 : low;
-                high = before ? high : middle;
-            }
-            place += low;
-        }
+        const i32 q = list_of[i];
+        u64 top;
+        const i32 place = place_in_list(keys, i, start[q], start[q + 1], top);
         const i32 row = rows[i];
         const f64 below = scores[row] - score_of(top), steps = sigma * below;
         place_of[row] = place;

@@ -71,8 +71,8 @@ def grow(
     results: Splits; team: Team; level: Level, whose pairs that are left to search are written; limits: GrowthLimits;
     the others the records of their names.
 
-    Returns the number of nodes, and the number of such pairs. If there are none, there may be open nodes left for which
-    there was no room in the tables. No array is returned: the Python code that numba runs to make one is where an
+    Returns the number of nodes, and the number of such pairs: 0 if the tree is finished, -1 if open nodes are left for
+    which there was no room in the tables. No array is returned: the Python code that numba runs to make one is where an
     interrupt would be lost, and end in a SystemError.
     """
     level, limits, team = Level(*level), GrowthLimits(*limits), Team(*team)
@@ -122,7 +122,7 @@ def grow(
         if count == 0 or deeper > slots[0] or n_nodes + 2 * count > node.shape[0]:
             if together:
                 teams.end(team.words)
-            return n_nodes, 0
+            return n_nodes, 0 if count == 0 else -1
         new_pairs = np.empty((count, 3), np.int64)
         n_nodes, pairs = partition.split_alone(
             columns, of_rows.rows, of_rows.scratch, chosen, node, left_set, n_nodes, slots, child_limits,

@@ -1,94 +1,36 @@
-// All rows in the order of the leaves that they are in, those of one leaf as they come: a stable sort by eight bits at a
-// time. In front: common.cuh, blocks.cuh.
+// All rows in the order of the leaves that they are in, those of one leaf as they come. In front: common.cuh, blocks.cuh,
+// radix.cuh.
 
-enum {
-    DIGITS = 256,
-    ORDER_THREADS = 256,
-    ORDER_WARPS = ORDER_THREADS / 32,
-    CHUNK = 4096,                          // rows of a block
-    ROWS_OF_WARP = CHUNK / ORDER_WARPS,
-    STRETCH = 4096                         // of one leaf's rows, as in fixed_point.cuh
+enum { STRETCH = 4096 }; // of one leaf's rows, as in fixed_point.cuh
+
+// rows: the order so far, where ``given``.
+struct ByLeaf {
+    const i32 *leaf_of_row, *rows;
+    i32 given;
+    i32 *ordered;
+
+    __device__ __forceinline__ i32 row(i32 at) const { return given ? rows[at] : at; }
+    __device__ __forceinline__ i32 digit(i32 at, i32 shift) const { return leaf_of_row[row(at)] >> shift & 255; }
+    __device__ __forceinline__ void move(i32 at, u32 place) const { ordered[place] = row(at); }
 };
 
-static __device__ __forceinline__ i32 row_at(const i32 *rows, i32 given, i32 at) { return given ? rows[at] : at; }
-
-// counts[digit][chunk]: how many rows of a chunk have a leaf of that digit. rows: the order so far, where ``given``.
 extern "C" __global__ void __launch_bounds__(ORDER_THREADS)
 count_leaves(const i32 *leaf_of_row, const i32 *rows, i32 given, i32 n, i32 shift, i32 chunks, u32 *counts)
 {
-    __shared__ u32 count[DIGITS];
-    for (i32 chunk = blockIdx.x; chunk < chunks; chunk += gridDim.x) {
-        count[threadIdx.x] = 0;
-        __syncthreads();
-        for (i32 at = chunk * CHUNK + threadIdx.x; at < min(n, (chunk + 1) * CHUNK); at += ORDER_THREADS)
-            atomicAdd(count + (leaf_of_row[row_at(rows, given, at)] >> shift & 255), 1u);
-        __syncthreads();
-        counts[(i64)threadIdx.x * chunks + chunk] = count[threadIdx.x];
-        __syncthreads();
-    }
+    count_digits(ByLeaf{leaf_of_row, rows, given, nullptr}, n, shift, chunks, counts);
 }
 
-// counts[digit][chunk]: what of that digit is in earlier chunks; bases[digit]: what is of smaller digits. A block to a
-// digit.
 extern "C" __global__ void __launch_bounds__(ORDER_THREADS)
 place_leaves(i32 chunks, u32 *counts, u32 *bases, u32 *arrived)
 {
-    for (i32 digit = blockIdx.x; digit < DIGITS; digit += gridDim.x) {
-        u32 before = 0;
-        for (i32 first = 0; first < chunks; first += ORDER_THREADS) {
-            const i32 chunk = first + threadIdx.x;
-            u32 total;
-            const u32 earlier = block_scan(chunk < chunks ? counts[(i64)digit * chunks + chunk] : 0, total);
-            if (chunk < chunks)
-                counts[(i64)digit * chunks + chunk] = before + earlier;
-            before += total;
-        }
-        if (threadIdx.x == 0)
-            bases[digit] = before;
-    }
-    if (last_block(arrived)) {
-        u32 total;
-        const u32 smaller = block_scan(bases[threadIdx.x], total);
-        bases[threadIdx.x] = smaller;
-    }
+    place_digits(chunks, counts, bases, arrived);
 }
 
-// ordered: the rows, sorted by this digit, those of one digit as they were. A warp takes its rows of a chunk in order.
 extern "C" __global__ void __launch_bounds__(ORDER_THREADS)
 order_leaves(const i32 *leaf_of_row, const i32 *rows, i32 given, i32 n, i32 shift, i32 chunks, const u32 *counts,
              const u32 *bases, i32 *ordered)
 {
-    __shared__ u32 next[ORDER_WARPS][DIGITS];
-    const i32 lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-    for (i32 chunk = blockIdx.x; chunk < chunks; chunk += gridDim.x) {
-        const i32 begin = chunk * CHUNK + warp * ROWS_OF_WARP;
-        for (i32 w = 0; w < ORDER_WARPS; ++w)
-            next[w][threadIdx.x] = 0;
-        __syncthreads();
-        for (i32 at = begin + lane; at < min(n, begin + (i32)ROWS_OF_WARP); at += 32)
-            atomicAdd(&next[warp][leaf_of_row[row_at(rows, given, at)] >> shift & 255], 1u);
-        __syncthreads();
-        u32 place = bases[threadIdx.x] + counts[(i64)threadIdx.x * chunks + chunk];
-        for (i32 w = 0; w < ORDER_WARPS; ++w) {
-            const u32 own = next[w][threadIdx.x];
-            next[w][threadIdx.x] = place;
-            place += own;
-        }
-        __syncthreads();
-        for (i32 first = begin; first < min(n, begin + (i32)ROWS_OF_WARP); first += 32) {
-            const i32 at = first + lane, row = at < n ? row_at(rows, given, at) : 0;
-            const i32 digit = at < n ? leaf_of_row[row] >> shift & 255 : -1;
-            const u32 mates = __match_any_sync(FULL_WARP, digit), earlier = mates & ((1u << lane) - 1);
-            const u32 place_of_first = digit < 0 ? 0 : next[warp][digit];
-            __syncwarp();
-            if (digit >= 0)
-                ordered[place_of_first + __popc(earlier)] = row;
-            if (digit >= 0 && earlier == 0)
-                next[warp][digit] = place_of_first + __popc(mates);
-            __syncwarp();
-        }
-        __syncthreads();
-    }
+    order_by_digit(ByLeaf{leaf_of_row, rows, given, ordered}, n, shift, chunks, counts, bases);
 }
 
 // begins (leaves + 1,): where each leaf's rows begin in the order, and n; first_stretch (leaves + 1,): the number of its

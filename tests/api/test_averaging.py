@@ -53,6 +53,7 @@ def test_every_tree_is_fitted_at_the_start():
     np.testing.assert_allclose(model.predict(X), one.predict(X), rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("machine", MACHINES)
 def test_every_machine_makes_the_same_model(machine):
     data = random_case(4, 200, 3, target="binary").data
@@ -72,6 +73,7 @@ def test_a_preset_is_as_good_as_scikit_learns_forest():
     assert scores[0] > scores[1] - 0.01 > 0.7
 
 
+@pytest.mark.slow
 def test_classes_rankings_and_other_learners():
     classifier = forest(estimator=gb.GradientBoostingClassifier).fit(X, GRADES)
     assert classifier.score(X, GRADES) > 0.8

@@ -71,10 +71,11 @@ def test_what_is_no_function_of_bins_is_fitted_on_the_cpu(learner: Any) -> None:
         model = gb.GradientBoostingRegressor(n_estimators=1, base_learner=learner).fit(x, y)
     assert model.fit_report_.device == "cpu"
     assert model.fit_report_.device_reason.startswith("device='auto' took the CPU, where base_learner=")
-    with pytest.raises(gb.DeviceError, match=r"^base_learner: .* is fitted on the CPU"):
+    with pytest.raises(gb.DeviceError, match=r"^device: base_learner=.* is fitted on the CPU, and no memory"):
         gb.estimate_memory(1_000, 4, base_learner=learner)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("learner", [one for one in EVERY if not_on_gpus(one) is None], ids=name_of)
 def test_functions_of_bins_are_fitted_on_a_gpu_too(
     learner: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

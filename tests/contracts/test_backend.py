@@ -85,6 +85,7 @@ class TestShardedCpu(BackendContract):
         return Sample(found.rows + first, found.inverse_probability, found.n_excluded)
 
 
+@pytest.mark.slow
 class TestShardedGpus(BackendContract):
     """Rows shared out to two emulated GPUs, which add up by an emulated NCCL."""
 

@@ -189,17 +189,17 @@ class TestLogNormalNLL(Positive):
     loss = LogNormalNLL()
 
     def curvature(self, y: float, f: Array, bend: Array) -> Array:
-        """The Fisher information."""
-        return np.array([bend[0], 2.0])
+        """The Fisher information, three times that of the spread."""
+        return np.array([bend[0], 6.0])
 
 
 class TestGammaNLL(Positive):
     loss = GammaNLL()
 
     def curvature(self, y: float, f: Array, bend: Array) -> Array:
-        """The Fisher information."""
+        """The Fisher information, three times that of the shape."""
         k = float(np.exp(f[1]))
-        return np.array([k, k * k * float(polygamma(1, k)) - k])
+        return np.array([k, 3.0 * (k * k * float(polygamma(1, k)) - k)])
 
 
 class TestNegativeBinomialNLL(Count):
@@ -208,10 +208,10 @@ class TestNegativeBinomialNLL(Count):
     starts_at_least = False  # it starts at the moments of the target
 
     def curvature(self, y: float, f: Array, bend: Array) -> Array:
-        """The Fisher information, and the square of the gradient, whose mean it is."""
+        """The Fisher information, and three times the square of the gradient, whose mean it is."""
         mean, r = np.exp(f)
         slope = self._derivatives(y, f)[0][1]
-        return np.array([mean * r / (mean + r), max(slope * slope, 1e-6)])
+        return np.array([mean * r / (mean + r), 3.0 * max(slope * slope, 1e-6)])
 
 
 class TestSoftmaxOfTwoClasses(Classes):

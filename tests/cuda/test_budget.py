@@ -23,6 +23,8 @@ from gpuboost.growth import DepthWise
 from gpuboost.recipe import Recipe
 from gpuboost.types import Limits
 
+pytestmark = pytest.mark.slow
+
 FEATURES, DEPTH, SHALLOW, ROUNDS = 28, 8, 3, 3
 FEW, MANY = 1_500, 4_500
 BYTES_PER_ROW = 353

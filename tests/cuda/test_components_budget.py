@@ -22,6 +22,8 @@ from gpuboost.learners import Linear, Spline
 from gpuboost.recipe import Recipe
 from gpuboost.types import TrainingSet
 
+pytestmark = pytest.mark.slow
+
 FEATURES, ROUNDS = 28, 4
 FEW, MANY = 2_000, 6_000
 BATCHES = -(-FEATURES // MOST_TOGETHER)

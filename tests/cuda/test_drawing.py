@@ -172,6 +172,7 @@ def test_gradients_are_kept_for_as_many_rounds_as_asked(rounds: int) -> None:
 EVENLY, OWN_LEAVES = UniformSampling(0.3), ImportanceSampling(0.3, variance_control="none")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rule", "beside", "nodes", "after"),
     [
@@ -253,6 +254,7 @@ def test_what_was_drawn_is_noted_for_later(monkeypatch: pytest.MonkeyPatch) -> N
 # Tests of the tests
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("right", "wrong"),
     [

@@ -23,6 +23,8 @@ from gpuboost.losses.protocol import Loss
 from gpuboost.recipe import Recipe
 from gpuboost.types import Limits, TrainingSet
 
+pytestmark = pytest.mark.slow
+
 LAUNCHES = ("sort_runs", "place_documents", "pair_lambdas", "finish_lists")
 SHORT, LONG, ROUNDS = 30, 600, 5
 BYTES_PER_DOCUMENT = 190

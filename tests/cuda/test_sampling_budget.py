@@ -26,6 +26,8 @@ from gpuboost.recipe import Recipe
 from gpuboost.sampling import GOSS, MVS, ImportanceSampling, Sampling, UniformSampling
 from gpuboost.types import Limits
 
+pytestmark = pytest.mark.slow
+
 FEATURES, DEPTH, ROUNDS, RATE = 28, 8, 3, 0.1
 FEW, MANY = 2_000, 6_000
 OF_NODES = {"partials", "sums", "candidates", "nodes", "counts"}  # whose size is not that of rows

@@ -64,6 +64,7 @@ RACES = [
 ]
 
 
+@pytest.mark.slow
 def test_a_lost_update_is_a_race():
     """The one that stands for all in the quick run."""
     status, text = report("thread", "lost_update")

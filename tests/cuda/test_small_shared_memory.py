@@ -21,6 +21,8 @@ from gpuboost.losses import SquaredError
 from gpuboost.recipe import Recipe
 from gpuboost.types import Limits
 
+pytestmark = pytest.mark.slow
+
 BLOCK = 64 << 10
 GROWTHS = {
     "depth-wise": DepthWise(Limits(8, 3)),

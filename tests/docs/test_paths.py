@@ -36,7 +36,7 @@ def exists(path: str, page: Path) -> bool:
     """Whether the path is one from the root, or from the folder of the page; kernels/README.md leaves out suffixes."""
     folders = [ROOT, page.parent]
     if page == ROOT / "kernels" / "README.md":
-        folders += [ROOT / "gpuboost" / "backends", ROOT / "tests" / "parity"]
+        folders += [ROOT / "gpuboost" / "backends", ROOT / "tests" / "parity", ROOT / "tests"]
     return any((folder / f"{path}{suffix}").exists() for folder in folders for suffix in ("", ".py"))
 
 

@@ -61,7 +61,7 @@ def test_each_python_block_of_a_page_runs_by_itself(name: str, tmp_path: Path, m
 
 
 def test_no_other_page_has_python_that_nobody_runs() -> None:
-    run = {ROOT / name for name in (*RUN, "docs/gpu.md")}  # the last by tests/api/test_gpu.py
+    run = {ROOT / name for name in (*RUN, "docs/gpu.md")}  # the last by tests/backends/test_gpu.py
     run |= set((ROOT / "docs" / "coming_from").glob("*.md"))  # by test_coming_from.py
     assert not [page for page in PAGES if page not in run and blocks(page)]
 

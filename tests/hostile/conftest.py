@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.campaign import Tally
-from support.corpus import Corpus
+from support.hostile.campaign import Tally
+from support.hostile.corpus import Corpus
 
 
 @pytest.fixture

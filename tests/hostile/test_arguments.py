@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 from matplotlib import pyplot
-from support.campaign import Tally, described, is_refusal, many, outcome
-from support.parameters import Call, calls
+from support.hostile.campaign import Tally, described, is_refusal, many, outcome
+from support.hostile.parameters import Call, calls
 
 import gpuboost as gb
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.campaign import Tally, described, is_refusal, many, outcome
-from support.corpus import FEW, rows
+from support.hostile.campaign import Tally, described, is_refusal, many, outcome
+from support.hostile.corpus import FEW, rows
 
 import gpuboost as gb
 from gpuboost.storage import UNSEALED

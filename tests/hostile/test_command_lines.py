@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from support.campaign import Tally, described, many, no_longer_than
+from support.hostile.campaign import Tally, described, many, no_longer_than
 
 import gpuboost as gb
 from gpuboost.cli import main

@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from support.campaign import Tally, described, is_refusal, many, no_longer_than, outcome
-from support.mutants import change_bytes, change_value
+from support.hostile.campaign import Tally, described, is_refusal, many, no_longer_than, outcome
+from support.hostile.mutants import change_bytes, change_value
 
 import gpuboost as gb
 

@@ -14,8 +14,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 import scipy.sparse as sp
-from support.campaign import Tally, described, is_refusal, many, outcome
-from support.corpus import FEW
+from support.hostile.campaign import Tally, described, is_refusal, many, outcome
+from support.hostile.corpus import FEW
 
 import gpuboost as gb
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 from emulator.sanitizer import sanitized
-from support.campaign import Tally
-from support.every_cuda_kernel import parts
+from support.hostile.campaign import Tally
+from support.hostile.every_cuda_kernel import parts
 
 from gpuboost.kernels.common import disk_cache
 
@@ -37,7 +37,7 @@ def _folder() -> Path:
 def test_every_cpu_kernel_keeps_within_its_arrays(tally: Tally) -> None:
     """Indices of arrays; plain addresses are checked by the test below."""
     environment = {**os.environ, "NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(_folder()), "PYTHONPATH": str(TESTS)}
-    command = [sys.executable, "-m", "support.every_kernel"]
+    command = [sys.executable, "-m", "support.hostile.every_kernel"]
     done = subprocess.run(
         command, cwd=TESTS, env=environment, capture_output=True, text=True, timeout=3600, check=False
     )
@@ -83,7 +83,7 @@ def with_addresses() -> set[str]:
 
 def _guarded(*arguments: str, timeout: float = 1800) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": str(TESTS)}
-    command = [sys.executable, "-m", "support.guarded_memory", *arguments]
+    command = [sys.executable, "-m", "support.hostile.guarded_memory", *arguments]
     return subprocess.run(
         command, cwd=TESTS, env=environment, capture_output=True, text=True, timeout=timeout, check=False
     )
@@ -124,7 +124,7 @@ def cuda_kernels() -> set[str]:
 
 
 LAUNCHES = (
-    "import json, sys; from support.every_cuda_kernel import launched; "
+    "import json, sys; from support.hostile.every_cuda_kernel import launched; "
     "print('launched:' + json.dumps(sorted(launched(*map(int, sys.argv[1:])))))"
 )
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.campaign import Tally, many
+from support.hostile.campaign import Tally, many
 
 import gpuboost as gb
 

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.campaign import Tally
-from support.corpus import Corpus, rows
+from support.hostile.campaign import Tally
+from support.hostile.corpus import Corpus, rows
 
 import gpuboost as gb
 from gpuboost.cli import main

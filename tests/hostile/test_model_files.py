@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.base import clone
-from support.campaign import Tally, described, is_refusal, many, no_longer_than, outcome
-from support.corpus import Corpus
 from support.file_predictor import scores
-from support.mutants import mutants, resealed
+from support.hostile.campaign import Tally, described, is_refusal, many, no_longer_than, outcome
+from support.hostile.corpus import Corpus
+from support.hostile.mutants import mutants, resealed
 
 import gpuboost as gb
 

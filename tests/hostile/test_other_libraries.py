@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
-from support.campaign import Tally, many
+from support.hostile.campaign import Tally, many
 from threadpoolctl import threadpool_limits
 
 import gpuboost as gb

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.campaign import Tally, many
+from support.hostile.campaign import Tally, many
 
 TESTS = Path(__file__).resolve().parents[1]
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 
 def _killed(names: str, number: int, tally: Tally, folder: Path) -> None:
-    command = [sys.executable, "-m", "support.victims", names, str(number), "3", str(folder)]
+    command = [sys.executable, "-m", "support.hostile.victims", names, str(number), "3", str(folder)]
     environment = {**os.environ, "PYTHONPATH": str(TESTS)}
     done = subprocess.run(command, cwd=TESTS, env=environment, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stderr[-3000:]

@@ -7,8 +7,8 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
-from support.campaign import Tally
-from support.parameters import calls
+from support.hostile.campaign import Tally
+from support.hostile.parameters import calls
 
 import gpuboost as gb
 from gpuboost import public
@@ -121,5 +121,5 @@ def test_every_public_parameter_is_in_the_table(tally: Tally) -> None:
         for parameter in parameters:
             tally.add("parameters")
             if parameter not in tried.get(last, ()) and (last, parameter) not in KEPT_OUT:
-                tally.fault(name, f"{parameter} is in no call of tests/support/parameters.py or more_calls.py")
+                tally.fault(name, f"{parameter} is in no call of tests/support/hostile/parameters.py or more_calls.py")
     tally.check()

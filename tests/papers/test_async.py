@@ -29,6 +29,8 @@ from gpuboost.sampling import ImportanceSampling, UniformSampling
 from gpuboost.steps import ConstantStep, GradientStep
 from gpuboost.types import Candidates, Ensemble, Limits, Progress, Structure, Target, TrainingSet
 
+pytestmark = pytest.mark.slow
+
 LIMITS = Limits(8, 3)
 ONE_CORE = Cpu(1)
 

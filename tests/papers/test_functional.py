@@ -16,6 +16,8 @@ from gpuboost.learners import CategoricalRidge, Linear, Spline, TensorSpline
 from gpuboost.learners.families.basis import Axes, b_splines
 from gpuboost.types import Cuts, TrainingSet
 
+pytestmark = pytest.mark.slow
+
 CPU = get("cpu", 2)
 
 

@@ -17,6 +17,8 @@ import gpuboost as gb
 from gpuboost.errors import GpuBoostError, RecipeError
 from gpuboost.keys import Key, Stream
 
+pytestmark = pytest.mark.slow
+
 Array = np.ndarray
 
 DESCENT = "linear rate", "sublinear rate", "monotone descent"

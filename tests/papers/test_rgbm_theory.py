@@ -41,6 +41,8 @@ from gpuboost.steps import ConstantStep, LineSearchStep, NewtonStep
 from gpuboost.theory import SelectionNorm
 from gpuboost.types import Cuts, Ensemble, Limits, Progress, TrainingSet
 
+pytestmark = pytest.mark.slow
+
 Array = np.ndarray
 CPU = TEAMS[1]
 STUMPS = Limits(2, 1, 1, 0.0, 0.0)

@@ -26,6 +26,8 @@ from gpuboost.recipe import Recipe
 from gpuboost.steps import GradientStep
 from gpuboost.types import Cuts, Ensemble, Limits, Noise, Progress, Target, TrainingSet
 
+pytestmark = pytest.mark.slow
+
 Array = np.ndarray
 CPU = Cpu(1)
 STUMP = DepthWise(Limits(max_leaves=2, max_depth=1, reg_lambda=0.0, min_child_weight=0.0))

@@ -230,6 +230,7 @@ def test_langevin_boosting(weights: str, target: str, sampling: Any, machine: st
     assert ensemble.scale < 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("growth", "weights", "target"),
     crossed(

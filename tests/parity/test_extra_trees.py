@@ -38,6 +38,7 @@ GROWTHS: list[Growth] = [
 """Every kernel that searches splits."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("machine", "growth", "categorical", "loss"),
     crossed(MACHINES, GROWTHS, [0.0, 0.6], [losses.SquaredError(), losses.Softmax(3)]),

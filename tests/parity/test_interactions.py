@@ -132,6 +132,7 @@ def test_every_machine_makes_the_same_model(
         assert model_bytes(boost(recipe, data, backend, seed=3)) == expected
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(16), deadline=None, derandomize=True)
 @given(
     seeds, st.sampled_from([2, 100, 500]), st.sampled_from([4, 9]), st.sampled_from([0.0, 0.3]),
@@ -154,6 +155,7 @@ def test_with_monotonic_constraints_and_with_noise(growth: Growth, machine: str)
     assert_parity(noisy, data, machine)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("growth", [DepthWise(Limits(16, 5)), Oblivious(Limits(16, 4)), LeafWise(Limits(9, 6, 40))])
 def test_several_gpus(growth: Growth) -> None:
     rows = 9_000

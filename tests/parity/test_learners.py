@@ -92,6 +92,7 @@ def wide(seed: int) -> TrainingSet:
     return replace(case.data, bins=as_sparse(made, case.data.cuts.n_bins, seed))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "learners", [RandomGroups(7), RandomGroups(7, "root"), RandomByNode(9), RandomByLevel(9), RandomLearners(40)]
 )
@@ -156,6 +157,7 @@ def test_every_rule(learners: Selection) -> None:
 DRAWING = [DepthWise(Limits(64, 6)), DepthWise(Limits(5, 6, 3)), LeafWise(Limits(15, 9)), LeafWise(Limits(40))]
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(24), deadline=None, derandomize=True)
 @given(
     st.integers(0, 2**32 - 1),
@@ -233,6 +235,7 @@ def test_stumps_of_one_value_on_a_device(
         assert len(tree.value) == 1 or tree.value[1] == -tree.value[2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("per", ["tree", "leaf"])
 @pytest.mark.parametrize(
     "loss", [losses.Exponential(), losses.Poisson(), losses.Logistic()], ids=lambda loss: loss.name
@@ -281,6 +284,7 @@ def test_rows_in_the_order_of_leaves(leaves: int, n: int, order: str) -> None:
     assert runtime.download(firsts).tolist() == [0, *np.cumsum(-(-counts // 4_096))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("per", ["tree", "leaf"])
 def test_a_search_over_many_stretches_of_rows(per: str) -> None:
     """Of one leaf that has several blocks of 16 stretches, and of hundreds that have few rows; as the CPU has it."""

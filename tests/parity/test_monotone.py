@@ -128,6 +128,7 @@ def test_every_tree_and_value_on_a_device(
     assert_parity(recipe, data, "cuda", order=order)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("loss", "step"),
     [
@@ -153,6 +154,7 @@ def test_noise_is_held_to_the_order(machine: str) -> None:
     assert_parity(Recipe(losses.SquaredError(), 4, 0.3, growth, step=GradientStep(), langevin=noisy), data, machine)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("growth", [DepthWise(Limits(16, 5)), LeafWise(Limits(9, 6, 40))])
 def test_several_gpus(growth: Growth) -> None:
     case = random_case(2, ROWS, 5, categorical=0.0, missing=0.05)

@@ -67,6 +67,7 @@ def test_every_loss_of_columns(loss: BaseLoss, target: str, step: Step, weights:
                 assert ours.value.tobytes() == theirs.value.tobytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("machine", [*MACHINES, "shards"])
 @pytest.mark.parametrize(
     "recipe",
@@ -90,6 +91,7 @@ def test_it_goes_with_the_other_pieces(recipe: Recipe, machine: str) -> None:
         assert model_bytes(boost(recipe, data, backend, seed=3)) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize(("loss", "per"), [(losses.Logistic(), "leaf"), (losses.AbsoluteError(), "tree")])
 def test_line_searches(loss: BaseLoss, per: str, machine: str) -> None:

@@ -107,6 +107,7 @@ def test_every_machine_makes_the_same_model(
         assert model_bytes(boost(recipe, data, backend, seed=3)) == expected
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(16), deadline=None, derandomize=True)
 @given(
     seeds, st.sampled_from([2, 100, 500]), st.sampled_from([1, 5]), st.sampled_from([0.0, 0.3]),
@@ -119,6 +120,7 @@ def test_every_tree_and_value_on_a_device(
     assert_parity(Recipe(losses.SquaredError(), 2, 0.7, growth), data, "cuda", order=order)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path_smooth", [0.0, 6.0])
 @pytest.mark.parametrize("machine", MACHINES)
 def test_with_constraints_classes_and_noise(machine: str, path_smooth: float) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from support.file_predictor import Score, scores
-from support.model_grammar import Grammar, mutated
+from support.hostile.model_grammar import Grammar, mutated
 
 import gpuboost as gb
 

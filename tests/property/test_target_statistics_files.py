@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.file_predictor import scores
-from support.model_grammar import Grammar
+from support.hostile.model_grammar import Grammar
 
 import gpuboost as gb
 

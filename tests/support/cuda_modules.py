@@ -18,6 +18,7 @@ from emulator import emulated_runtime
 from support.builders import Case, random_case
 from support.cuda_compiler import ARCHITECTURES, CUPY_ADDS, Resources, device_compiler, resources
 
+from gpuboost import metrics
 from gpuboost.backends.cuda.all_reduce import RowsOfGpu
 from gpuboost.backends.cuda.arena import Arena
 from gpuboost.backends.cuda.backend import Cuda
@@ -31,7 +32,17 @@ from gpuboost.boosting import boost
 from gpuboost.growth import DepthWise, LeafWise, Oblivious, SignStump
 from gpuboost.langevin import Langevin
 from gpuboost.learners import Linear, RandomByNode
-from gpuboost.losses import XENDCG, AbsoluteError, Huber, LambdaMART, Softmax, SquaredError, StochasticRank, registry
+from gpuboost.losses import (
+    XENDCG,
+    AbsoluteError,
+    Huber,
+    LambdaMART,
+    Logistic,
+    Softmax,
+    SquaredError,
+    StochasticRank,
+    registry,
+)
 from gpuboost.multi_output import EveryOutput, OneTree, RandomOutputs, RandomProjection
 from gpuboost.recipe import Recipe
 from gpuboost.sampling import ImportanceSampling, UniformSampling, smart_second_order
@@ -104,6 +115,7 @@ def cases() -> tuple[Callable[[], set[Asked]], ...]:
         *(partial(_asked, case, recipe) for case, recipe in trainings),
         *(partial(_asked_of_matrix, dtype) for dtype in (np.float32, np.float64, np.int32)),
         _asked_by_shards,
+        _asked_by_metrics,
     )
 
 
@@ -125,6 +137,25 @@ def others() -> frozenset[Asked]:
         cuts = Cuts((np.arange(float(cells)),) * (d - 1) + (np.arange(0.0),), (None,) * (d - 1) + (category,))
         Arena(runtime, ArenaPlan.of(10, cuts, Limits(4, 2, least), 1), cuts)
     return (texts | runtime.cp.sources) - usual()
+
+
+def _asked_by_metrics() -> set[Asked]:
+    """By metrics of scores."""
+    rng, n = np.random.default_rng(9), 90
+    runtime = emulated_runtime()
+    backend, data = Cuda(runtime), in_lists(random_case(9, n, 3, target="binary").data)
+    for name, loss in (
+        *product(("auc", "average_precision", "accuracy"), (Logistic(),)),
+        ("accuracy", Softmax(3)),
+        *product(("ndcg", "map"), (LambdaMART(),)),
+    ):
+        metric = metrics.get(name, loss)
+        scores = runtime.upload(rng.normal(size=(loss.n_outputs, n)))
+        assert metric.asked is not None
+        asked = metric.asked(data.y, rng.gamma(1.0, size=n), loss, data.query_start)
+        for _ in range(2):
+            backend.score_metric(asked, scores)()
+    return runtime.cp.sources
 
 
 def _asked_by_shards() -> set[Asked]:

@@ -74,6 +74,7 @@ from gpuboost.types import (
 )
 
 NO_WEIGHT = np.empty(0, np.float64)
+NOT_RECORDED = nullcontext()
 FORMULA, ADDITION = 2, 8  # times as many rows before several threads share them, where a row takes little time
 
 
@@ -95,7 +96,7 @@ class Cpu:
         self._of_host = HostLosses(self._pool)
         self._last_perturbed: cpu_cross_entropy.PerturbedQueries | None = None
         self._last_constant: tuple[Array | None, float, Array] | None = None
-        self._numpy_prediction = NumpyPrediction()
+        self._numpy_prediction, self._formulas = NumpyPrediction(), Memo(formulas.gradients)
         self._forests, self._explainers, self._additives = (
             Memo(predictor.ForestPredictor.of),
             Memo(Explainer.of),
@@ -114,7 +115,7 @@ class Cpu:
     # the round
 
     def recorded(self, step: int) -> AbstractContextManager[None]:
-        return nullcontext()
+        return NOT_RECORDED
 
     def collect(self, ensemble: Ensemble) -> Ensemble:
         return ensemble
@@ -136,7 +137,7 @@ class Cpu:
             return Gradients(*self._of_host.derivatives(loss, scores, data, curvature), data.multiplicity)
         if is_list_loss(loss):
             return cpu_lists.gradients(loss, self._lists_of(loss, data), scores, data, curvature, self._pool)
-        run, g, constant = formulas.gradients(loss), np.empty(scores.shape, np.float32), curvature is not None
+        run, g, constant = self._formulas.of(loss), np.empty(scores.shape, np.float32), curvature is not None
         h = np.empty(scores.shape, np.float32) if curvature is None else self._constant(data, scores.shape, curvature)
         weight = NO_WEIGHT if data.weight is None else data.weight
         one = loss.n_outputs == 1

@@ -28,11 +28,10 @@ from gpuboost.types import Array, Candidates, Cuts, Limits, Nodes, Structure, Ta
 
 
 class TreeGrower:
-    """A tree that is only its root at first, and the state of its growth.
+    """A growing tree, and the memory of its growth, in which one tree after another may grow.
 
-    packed: g and h of the rows as integers, by the bins' row numbers; weight: sum of the rows' multiplicities; totals,
-    units: sums of g and h, and the value of one unit of each. by_column: the columns to search without histograms, or
-    None.
+    packed: g and h of the rows as integers, by the bins' row numbers; weight: sum of the rows' multiplicities.
+    by_column: the columns to search without histograms, or None.
     """
 
     def __init__(
@@ -40,8 +39,6 @@ class TreeGrower:
         rows: RowsByNode,
         packed: NDArray[np.int64],
         weight: int,
-        totals: tuple[int, int],
-        units: tuple[float, float],
         by_column: SortedColumns | None,
         cuts: Cuts,
         limits: Limits,
@@ -49,25 +46,23 @@ class TreeGrower:
         output: int,
         workspace: Workspace,
     ) -> None:
-        self._limits, self._units, self._by_column, self._packed = limits, np.array(units), by_column, packed
-        self._output, self._rows, self._tree, self._workspace = output, rows, NodeTable(limits, len(rows)), workspace
-        self._least_rows = least_rows(limits)
-        can = can_split_root(limits, len(rows), totals[1], units[1])
-        self._new_pairs = self._tree.init_root(len(rows), totals, can_split=can)
+        self._limits, self._units, self._by_column, self.packed = limits, np.ones(2), by_column, packed
+        self._rows, self._tree, self._workspace = rows, NodeTable(limits, len(rows)), workspace
         self._weight, self._forced = weight, cut_of(limits.forced, cuts)
-        of_rows = weight / max(totals[1], 1), limits.smoothing(totals[1] * units[1], weight)
         all_packed = len(rows) <= cpu_histograms.PACKED_ROWS
-        self._search = Search(
-            rows.layout, cuts, limits, candidates, output, self._units, *of_rows, all_packed, rows.pool
-        )
-        most = len(self._tree.node)
+        of_rows = 1.0, 0.0, all_packed, rows.pool
+        self._search = Search(rows.layout, cuts, limits, candidates, output, self._units, *of_rows)
+        self._most = len(self._tree.node)
+        self._levels: Levels | None = None
         if by_column is None:
-            self._histograms = Histograms(rows, packed, limits, most, cpu_histograms.PACKED_ROWS, workspace)
-        else:
-            self._slots = free_slots(0, most)
+            self._histograms = Histograms(rows, packed, limits, self._most, cpu_histograms.PACKED_ROWS, workspace)
 
-    def grow(self, target: Target) -> Structure:
-        """The finished tree. The leaves of rows are not computed if the tree was grown from a sample."""
+    def grow(self, target: Target, output: int, totals: tuple[int, int], units: tuple[float, float]) -> Structure:
+        """The finished tree. The leaves of rows are not computed if the tree was grown from a sample.
+
+        totals, units: sums of g and h, as integers, and the value of one unit of each.
+        """
+        self._begin(totals, units)
         search, leaf_wise = self._search, self._limits.growth == "leafwise"
         if self._forced is not None:
             self._find_splits()
@@ -84,7 +79,24 @@ class TreeGrower:
         nodes, leaf_of_row, sums = self._finished(wanted=every)
         leaf_sums = sums if target.gives_leaf_sums else None
         leaf_of_all = leaf_of_row if every else None
-        return Structure(nodes, self._output, target.version, leaf_of_all, leaf_sums, weight=self._weight)
+        return Structure(nodes, output, target.version, leaf_of_all, leaf_sums, weight=self._weight)
+
+    @property
+    def rows(self) -> NDArray[np.int32]:
+        """(m,) the rows in the order of the nodes; in the order of the bins, before a tree grows."""
+        return self._rows.rows
+
+    def _begin(self, totals: tuple[int, int], units: tuple[float, float]) -> None:
+        """Make the tree its root."""
+        limits, rows, h, self._units[:] = self._limits, len(self._rows), totals[1], units
+        self._tree.clear()
+        can = can_split_root(limits, rows, h, units[1])
+        self._new_pairs = self._tree.init_root(rows, totals, can_split=can)
+        self._search.begin(self._weight / max(h, 1), limits.smoothing(h * units[1], self._weight))
+        if self._by_column is None:
+            self._histograms.clear()
+        else:
+            self._slots = free_slots(0, self._most)
 
     def _finished(self, *, wanted: bool) -> tuple[Nodes, Array, tuple[Array, Array]]:
         """The nodes, the leaf of every row if they are wanted, and G and H of every node."""
@@ -98,13 +110,14 @@ class TreeGrower:
 
     def _grow_small_levels(self) -> None:
         """Grow several levels in one call, as long as no step is large and there is room for their histograms."""
-        levels = Levels(
-            self._tree, self._rows, self._histograms, self._search, self._limits, self._least_rows, self._workspace
-        )
-        while len(self._new_pairs) or self._split_best(self._limits.max_leaves):
+        if self._levels is None:
+            of_tree = self._tree, self._rows, self._histograms, self._search, self._limits
+            self._levels = Levels(*of_tree, least_rows(self._limits), self._workspace)
+        HELPER.wait()
+        finished = not len(self._new_pairs)
+        while not finished and (len(self._new_pairs) or self._split_best(self._limits.max_leaves)):
             if len(self._new_pairs):
-                HELPER.wait()
-                self._new_pairs = levels.grow(self._new_pairs)
+                self._new_pairs, finished = self._levels.grow(self._new_pairs)
 
     def _grow_best_first(self) -> None:
         """Split the leaf of the largest gain, and speculatively those that are likely to be next."""
@@ -123,7 +136,7 @@ class TreeGrower:
         if not len(new_pairs):
             return
         if self._by_column is not None:
-            self._search.by_column(self._tree, self._by_column, self._rows, self._packed, new_pairs)
+            self._search.by_column(self._tree, self._by_column, self._rows, self.packed, new_pairs)
             return
         self._histograms.build(self._tree, new_pairs)
         self._search.nodes(self._tree, self._histograms, new_pairs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -13,6 +14,7 @@ from gpuboost.backends.cpu.compilation.background import BACKGROUND
 from gpuboost.backends.cpu.compilation.warm_up import HELPER
 from gpuboost.backends.cpu.compilation.warm_up_tree import is_usual
 from gpuboost.backends.cpu.grower import TreeGrower
+from gpuboost.backends.cpu.histograms import PACKED_ROWS
 from gpuboost.backends.cpu.layout import (
     IndicatorBitmaps,
     Layout,
@@ -27,11 +29,39 @@ from gpuboost.backends.cpu.partition import RowsByNode, rows_of_target
 from gpuboost.backends.cpu.small_stump import SmallStumps, grow_small_stump
 from gpuboost.backends.cpu.stump import StumpGrower
 from gpuboost.backends.host.threads import RowShares, ThreadPool
-from gpuboost.backends.host.workspace import Workspace, Workspaces
+from gpuboost.backends.host.workspace import Workspace, Workspaces, count_up
 from gpuboost.backends.prediction.memo import Memo
-from gpuboost.types import Array, Bins, Candidates, Cuts, DenseBins, Limits, Structure, Target, TrainingSet
+from gpuboost.types import Array, Bins, Candidates, Cuts, DenseBins, Gradients, Limits, Structure, Target, TrainingSet
 
 ROUNDING = 4  # times as many rows before gradients are rounded by several threads, as a row takes little time
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeptGrower:
+    """A grower that has finished a tree, and serves for the next one of the same rows, candidates and limits."""
+
+    grower: TreeGrower
+    bins: Bins
+    cuts: Cuts
+    multiplicity: Array | None
+    candidates: Candidates
+    limits: Limits
+
+    @classmethod
+    def of(
+        cls, grower: TreeGrower, data: TrainingSet, target: Target, candidates: Candidates, limits: Limits
+    ) -> KeptGrower | None:
+        """None if the rows are many, so that time does not matter, or if they or the candidates differ by tree."""
+        drawn = candidates.by_node is not None or candidates.cuts is not None or candidates.noise is not None
+        if drawn or target.rows is not None or data.n_rows > PACKED_ROWS:
+            return None
+        return cls(grower, data.bins, data.cuts, target.gradients.multiplicity, candidates, limits)
+
+    def serves(self, data: TrainingSet, target: Target, candidates: Candidates, limits: Limits) -> bool:
+        """True for a tree that differs from the one before by its gradients alone."""
+        of_data = data.bins is self.bins and data.cuts is self.cuts and target.rows is None
+        of_tree = candidates is self.candidates and limits is self.limits
+        return of_data and of_tree and target.gradients.multiplicity is self.multiplicity
 
 
 class CpuGrowth:
@@ -47,7 +77,13 @@ class CpuGrowth:
     def grow(self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits) -> Structure:
         """See the verb."""
         workspace = self._workspaces.take()
-        structure = self._grown(data, target, output, candidates, limits, workspace)
+        kept = workspace.kept
+        if isinstance(kept, KeptGrower) and kept.serves(data, target, candidates, limits):
+            count_up(kept.grower.rows)
+            structure = kept.grower.grow(target, output, *self._pack(target.gradients, output, kept.grower.packed))
+        else:
+            workspace.kept = None
+            structure = self._grown(data, target, output, candidates, limits, workspace)
         self._workspaces.give_back(workspace)
         return structure
 
@@ -93,8 +129,8 @@ class CpuGrowth:
             kinds = data.cuts.is_categorical[candidates.features]
             if BACKGROUND.is_ready(large_trees.kernel_kind(bool(kinds.any()), limits)):
                 return self._large(data, target, output, candidates, limits, workspace)
-        in_parts = partial(self._shares.in_parts, times=ROUNDING)
-        packed, totals, units = cpu_sums.pack(target.gradients, output, self._pool, in_parts, workspace)
+        packed = workspace.array("packed", target.gradients.g[output].shape, np.int64)
+        totals, units = self._pack(target.gradients, output, packed)
         m = target.gradients.multiplicity
         weight = len(packed) if m is None else int(m.sum())
         bins, rows, drawn = rows_of_target(data, target, workspace, self._shares.by_rows)
@@ -106,10 +142,16 @@ class CpuGrowth:
             by_column = drawn_columns(by_column, target.rows, data.n_rows, self._pool, workspace)
         layout = self._layout_of(bins, data.cuts, candidates, by_column=by_column is not None)
         by_node = RowsByNode(bins, layout, self._laid_out(bins), rows, drawn, self._pool, workspace)
-        grower = TreeGrower(
-            by_node, packed, weight, totals, units, by_column, data.cuts, limits, candidates, output, workspace
-        )
-        return grower.grow(target)
+        of_tree = data.cuts, limits, candidates, output, workspace
+        grower = TreeGrower(by_node, packed, weight, by_column, *of_tree)
+        structure = grower.grow(target, output, totals, units)
+        workspace.kept = KeptGrower.of(grower, data, target, candidates, limits)
+        return structure
+
+    def _pack(self, gradients: Gradients, output: int, packed: Array) -> tuple[tuple[int, int], tuple[float, float]]:
+        """See ``sums.pack``."""
+        in_parts = partial(self._shares.in_parts, times=ROUNDING)
+        return cpu_sums.pack(gradients, output, self._pool, in_parts, packed)
 
     def _large(
         self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits,

@@ -71,8 +71,17 @@ class Histograms:
         self.counts = np.empty((n_slots, cells) if self._limits.min_samples_leaf > 1 else (1, 0), np.int32)
         self.scratch = np.zeros((parts, cells), np.int64)
         self.spare = np.empty((parts, 2 * cells if parts > 1 else 0), np.int64)
-        self.slots = free_slots(1, n_slots)  # the root has slot 0
+        self._all_slots = _stack_of_slots(1, n_slots)  # the root has slot 0
+        self.slots = self._all_slots.copy()
         self._set_arrays()
+
+    def clear(self) -> None:
+        """Free every slot but the root's, for another tree."""
+        if len(self.slots) == len(self._all_slots):
+            self.slots[:] = self._all_slots
+        else:  # there is more room by now
+            self.make_room(len(self.of))
+        self.shared = NO_PARTS
 
     def make_more_room(self, wanted: int) -> None:
         """Make at least ``wanted`` slots free."""

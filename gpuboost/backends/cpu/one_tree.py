@@ -61,9 +61,10 @@ class OneTreeGrowth:
         s, m = gradients.g.shape
         packed, units = np.empty((m, s), np.int64), np.empty((s, 2))
         workspace = self._workspaces.take()
+        of_output = workspace.array("packed", (m,), np.int64)
         for output in range(s):
-            of_output = gradients, output, self._pool, self._shares.in_parts, workspace
-            packed[:, output], _, units[output] = cpu_sums.pack(*of_output)
+            _, units[output] = cpu_sums.pack(gradients, output, self._pool, self._shares.in_parts, of_output)
+            packed[:, output] = of_output
         self._workspaces.give_back(workspace)
         return packed, units
 

@@ -14,6 +14,7 @@ from gpuboost.backends.host.threads import ThreadPool, share
 from gpuboost.backends.host.workspace import Workspace, count_up
 from gpuboost.kernels.common.records import ChildLimits, ColumnArrays
 from gpuboost.kernels.growth import partition
+from gpuboost.kernels.histograms import histogram
 from gpuboost.kernels.sampling import gather
 from gpuboost.types import Array, Bins, DenseBins, Target, TrainingSet
 
@@ -113,10 +114,11 @@ class RowsByNode:
     def room_for_leaves(self, *, wanted: bool) -> NDArray[np.int32]:
         """(m,) for the leaf of every row of the bins, (0,) if it is not wanted.
 
-        It is the scratch memory, if that is as long: nothing is sorted once the rows are settled.
+        It is the scratch memory of many rows, if that is as long: nothing is sorted once the rows are settled. Few rows
+        may be sorted again, for the next tree: see ``growth.KeptGrower``.
         """
         size = len(self.rows) if isinstance(self.bins, DenseBins) else self.bins.shape[0]
-        if wanted and self._workspace is not None and len(self.scratch) == size:
+        if wanted and self._workspace is not None and len(self.scratch) == size > histogram.TILE:
             self._workspace.let_go(SCRATCH)
             return self.scratch
         return np.empty(size if wanted else 0, np.int32)

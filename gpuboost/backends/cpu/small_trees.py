@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,7 +16,7 @@ from gpuboost.backends.cpu.partition import EVERY_ROW, RowsByNode
 from gpuboost.backends.cpu.split_search import Search, no_splits
 from gpuboost.backends.host.threads import share
 from gpuboost.backends.host.workspace import Workspace
-from gpuboost.kernels.common.records import GrowthLimits, Level, Team
+from gpuboost.kernels.common.records import GrowthLimits, HistogramArrays, Team
 from gpuboost.kernels.growth import small_trees, team
 from gpuboost.types import Limits
 
@@ -23,9 +25,9 @@ ROWS_PER_NODE = 8  # if nodes of fewer rows than that are not counted: most of t
 AT_ONCE = 4  # features that ``histogram.build_features`` sums in one loop
 CHUNKS_PER_THREAD = 1  # of a level's work
 MOST_RESULTS = 1 << 20  # (node, feature) pairs up to which a team has room for results
-NO_TEAM = Team(NO_LONGS, NO_LONGS, np.empty((0, 0)), np.empty((0, 0, 4), np.int64), np.empty((0, 0, 8), np.uint32))
 NO_SHARED = np.empty((0, 0), np.int64)
 NO_RESULTS = np.empty((0, 0)), np.empty((0, 0, 4), np.int64), np.empty((0, 0, 8), np.uint32)
+ALONE = NO_LONGS, NO_LONGS, *NO_RESULTS  # a ``Team`` of one thread
 
 
 class Levels:
@@ -45,26 +47,48 @@ class Levels:
         self._limits = GrowthLimits(
             limits.max_leaves, limits.max_depth, least_rows, most_summed, most_searched, EVERY_ROW
         )
+        self._last_records: tuple[NDArray[np.int64], HistogramArrays, tuple[tuple[Any, ...], ...]] | None = None
 
-    def grow(self, new_pairs: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Split this level and the next ones until a step is large; return the new pairs left to sum and search."""
-        if self._threads > 1:
-            return self._grow_together(new_pairs, self._threads)
+    def grow(self, new_pairs: NDArray[np.int64]) -> tuple[NDArray[np.int64], bool]:
+        """Split this level and the next ones until a step is large, or there is no room.
+
+        Returns the new pairs left to sum and search, and True if the tree is finished.
+        """
+        if self._threads == 1:
+            return self._grow_alone(new_pairs)
+        return self._grow_together(new_pairs, self._threads) if self._threads else self._grow_in_steps(new_pairs)
+
+    def _grow_alone(self, new_pairs: NDArray[np.int64]) -> tuple[NDArray[np.int64], bool]:
+        tree, kinds = self._tree, self._rows.layout.kinds_if_any
+        shared, left = np.empty((len(new_pairs), 0), np.int64), np.empty((len(tree.node), 3), np.int64)
+        level = tree.size, new_pairs, shared, left
+        tree.size, pairs = small_trees.grow(
+            small_trees.BUILD, small_trees.ON, 0, 0, len(self._rows), kinds, NO_RESULTS, level, *self._records(), ALONE
+        )
+        return left[: max(pairs, 0)], pairs == 0
+
+    def _records(self) -> tuple[tuple[Any, ...], ...]:
+        """The arguments of the kernel that stay as they are until there is more room."""
+        tree, histograms, last = self._tree, self._histograms, self._last_records
+        if last is None or last[0] is not tree.node or last[1] is not histograms.arrays:
+            arguments = (
+                self._limits, tree.arrays, self._rows.layout.arrays, self._rows.columns(), histograms.rows,
+                histograms.arrays, self._search.criterion,
+            )  # fmt: skip
+            # numba recognizes a plain tuple in less than half the time of a named one
+            last = self._last_records = tree.node, histograms.arrays, tuple(map(tuple, arguments))
+        return last[2]
+
+    def _grow_in_steps(self, new_pairs: NDArray[np.int64]) -> tuple[NDArray[np.int64], bool]:
+        """The same, but the first step may be taken by several threads."""
         pool, tree, layout = self._rows.pool, self._tree, self._rows.layout
-        histograms, kinds = self._histograms, layout.kinds_if_any
-        total, summers, searchers, step, results = EVERY_ROW, 1, 1, small_trees.BUILD, NO_RESULTS
-        if self._threads == 0:
-            total, summers = histograms.summers(tree, new_pairs)
-            searchers = self._search.searchers(len(new_pairs))
+        kinds, step, results = layout.kinds_if_any, small_trees.BUILD, NO_RESULTS
+        total, summers = self._histograms.summers(tree, new_pairs)
+        searchers = self._search.searchers(len(new_pairs))
         shared = np.empty((len(new_pairs), summers if summers > 1 else 0), np.int64)
         shared[:] = -1
         left = np.empty((len(tree.node), 3), np.int64)
-        arguments = (
-            Level(tree.size, new_pairs, shared, left), self._limits, tree.arrays, layout.arrays, self._rows.columns(),
-            histograms.rows, histograms.arrays, self._search.criterion,
-        )  # fmt: skip
-        # numba recognizes a plain tuple in less than half the time of a named one
-        records = tuple(map(tuple, (*arguments, NO_TEAM)))
+        records = ((tree.size, new_pairs, shared, left), *self._records(), ALONE)
         if summers > 1 or searchers > 1:
             step = small_trees.SEARCH
 
@@ -85,7 +109,7 @@ class Levels:
 
             pool.run_parts(searchers, search)
         tree.size, pairs = small_trees.grow(step, small_trees.ON, 0, 0, len(self._rows), kinds, results, *records)
-        return left[:pairs]
+        return left[: max(pairs, 0)], pairs == 0
 
     def _team_size(self) -> int:
         """Number of threads that grow the tree in one call. 0: each level divides its rows, then its features.
@@ -100,8 +124,8 @@ class Levels:
         work = len(rows) * t + rows.layout.n_cells * min(lines, len(rows) // ROWS_PER_NODE) // 2
         return min(rows.pool.n_parts(work, WORK_PER_THREAD), -(-t // AT_ONCE))
 
-    def _grow_together(self, new_pairs: NDArray[np.int64], threads: int) -> NDArray[np.int64]:
-        """All levels by one call of each thread; return the new pairs left, which are none."""
+    def _grow_together(self, new_pairs: NDArray[np.int64], threads: int) -> tuple[NDArray[np.int64], bool]:
+        """All levels by one call of each thread, so that no pairs are left."""
         rows, tree, layout, workspace = self._rows, self._tree, self._rows.layout, self._workspace
         t, lines = len(layout.features), len(tree.node) + 1
         chunks = min(CHUNKS_PER_THREAD * threads, t)
@@ -111,12 +135,7 @@ class Levels:
             workspace.array("gains", (lines, t), np.float64), workspace.array("splits", (lines, t, 4), np.int64),
             workspace.array("left sets", (lines, t if layout.some_categorical else 0, 8), np.uint32),
         )  # fmt: skip
-        level = Level(tree.size, new_pairs, NO_SHARED, left)
-        arguments = (
-            level, self._limits, tree.arrays, layout.arrays, rows.columns(), self._histograms.rows,
-            self._histograms.arrays, self._search.criterion, shared,
-        )  # fmt: skip
-        records = tuple(map(tuple, arguments))
+        records = ((tree.size, new_pairs, NO_SHARED, left), *self._records(), tuple(shared))
         ends = [(0, 0)] * threads
 
         def grow(part: int) -> None:
@@ -131,7 +150,7 @@ class Levels:
 
         rows.pool.run_parts(threads, grow)
         tree.size, pairs = ends[0]
-        return left[:pairs]
+        return left[: max(pairs, 0)], pairs == 0
 
 
 def _bounds(t: int, parts: int) -> NDArray[np.int64]:

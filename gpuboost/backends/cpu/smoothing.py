@@ -105,7 +105,8 @@ class CpuSmoothing(Penalised):
     # parts of the above
 
     def _packed(self, gradients: Gradients, output: int, scratch: Workspace) -> tuple[Array, tuple[float, float]]:
-        packed, _, units = cpu_sums.pack(gradients, output, self._pool, self._in_parts, scratch)
+        packed = scratch.array("packed", gradients.g[output].shape, np.int64)
+        _, units = cpu_sums.pack(gradients, output, self._pool, self._in_parts, packed)
         return packed, units
 
     def _room(self, plan: SmoothingPlan | None) -> Workspace:

@@ -24,12 +24,13 @@ from gpuboost.kernels.common import nodes as table
 from gpuboost.kernels.common.normal_table import TABLE
 from gpuboost.kernels.common.records import Criterion, Splits
 from gpuboost.kernels.splits import columns, extra_trees, random_strength, shared_split, split
-from gpuboost.kernels.splits.gain import NOISE
+from gpuboost.kernels.splits.gain import NOISE, SMOOTHING
 from gpuboost.kernels.splits.packed_split import MOST_RIDGE
 from gpuboost.keys import Key
 from gpuboost.types import Array, Candidates, Cuts, Limits
 
 CELLS_PER_THREAD = 32_768  # below this many cells to search a thread is not worth waking
+ROWS_PER_H = 4  # its place in the rule
 NO_WORDS = np.empty(0, np.uint32)
 NO_CUTS, NO_FEATURES = np.empty((0, 8), np.uint32), np.empty((0, 0), np.bool_)
 NO_WORDS_OF_CUTS, NO_VALUES = np.empty((0, 0), np.int64), np.empty(0)
@@ -61,25 +62,37 @@ class Search:
         self, layout: Layout, cuts: Cuts, limits: Limits, candidates: Candidates, output: int,
         units: NDArray[np.float64], rows_per_h: float, smoothing: float, all_packed: bool, pool: ThreadPool,
     ) -> None:  # fmt: skip
-        """units (2,): value of one unit of g and of h; rows_per_h: rows per unit of h in the whole tree.
+        """units (2,): value of one unit of g and of h, which the caller may write before ``begin``.
 
-        smoothing: ``Limits.smoothing`` of the whole tree. all_packed: every node's histogram is packed.
+        rows_per_h, smoothing: see ``begin``. all_packed: every node's histogram is packed.
         """
         self.root = NO_CUTS if candidates.root is None else candidates.root
         self._candidates = candidates
         self.gain_noise, self._cuts = candidates.gain_noise(output), candidates.random_cuts(output)
         self.units, self._layout, self._limits, self._pool = units, layout, limits, pool
-        self.bounds = Bounds(cuts, layout.features, limits, units, smoothing) if limits.bounded else None
-        self._paths = (
-            None if limits.interactions is None else InteractionPaths(limits.interactions, cuts, layout.features)
-        )
         own = limits.reg_lambda, limits.min_child_weight, limits.min_split_gain, limits.min_samples_leaf
         held = limits.reg_alpha, limits.largest_value, smoothing
         rule = np.array([*own, rows_per_h, float(limits.signed), *limits.categories, *held], np.float64)
-        self.criterion, self._rows_per_h = Criterion(units, rule, self.root), rows_per_h
-        quick = all_packed and limits.reg_lambda < MOST_RIDGE * units[1] and self.bounds is None
-        self.plain = quick and limits.min_samples_leaf == 1 and not limits.signed and len(self.root) == 0
-        self.plain = self.plain and self._cuts is None
+        self.criterion, self._cuts_of_all = Criterion(units, rule, self.root), cuts
+        quick = all_packed and not limits.bounded and limits.min_samples_leaf == 1 and not limits.signed
+        self._quick = quick and len(self.root) == 0 and self._cuts is None
+        self._of_gains = limits.interactions is None and not limits.symmetric and candidates.by_node is None
+        self._of_gains = self._of_gains and not candidates.chooses_by_more
+        self.begin(rows_per_h, smoothing)
+
+    def begin(self, rows_per_h: float, smoothing: float) -> None:
+        """Begin a tree, perhaps with other units than the one before.
+
+        rows_per_h: rows per unit of h in the whole tree; smoothing: ``Limits.smoothing`` of the whole tree.
+        """
+        limits, rule, features = self._limits, self.criterion.rule, self._layout.features
+        rule[ROWS_PER_H], rule[SMOOTHING], self._rows_per_h = rows_per_h, smoothing, rows_per_h
+        self.plain = self._quick and limits.reg_lambda < MOST_RIDGE * self.units[1]
+        self.bounds = self._paths = None
+        if limits.bounded:
+            self.bounds = Bounds(self._cuts_of_all, features, limits, self.units, smoothing)
+        if limits.interactions is not None:
+            self._paths = InteractionPaths(limits.interactions, self._cuts_of_all, features)
 
     def searchers(self, pairs: int) -> int:
         """Number of threads to search this many new pairs."""
@@ -94,8 +107,7 @@ class Search:
     @property
     def independent(self) -> bool:
         """True if ``small_trees.grow`` suffices: splits depend on gains alone, and not on other nodes."""
-        drawn = self._candidates.by_node is not None or self._candidates.chooses_by_more
-        return self.plain and not drawn and self._paths is None and not self._limits.symmetric
+        return self.plain and self._of_gains
 
     @property
     def some_features(self) -> bool:

@@ -8,7 +8,6 @@ from math import isnan
 import numpy as np
 
 from gpuboost.backends.host.threads import ThreadPool, share
-from gpuboost.backends.host.workspace import Workspace
 from gpuboost.backends.numerics.fixed_point import NOT_FINITE, fixed_point_scale
 from gpuboost.backends.prediction.flat_forest import Pairs
 from gpuboost.errors import InputError
@@ -84,23 +83,22 @@ def _scale(values: Array, m: Array, weight: float, bits: int, pool: ThreadPool) 
 
 
 def pack(
-    gradients: Gradients, output: int, pool: ThreadPool, in_parts: Share, workspace: Workspace
-) -> tuple[Array, tuple[int, int], tuple[float, float]]:
-    """(m,) packed integers, their sums, and the value of one unit of g and of h."""
+    gradients: Gradients, output: int, pool: ThreadPool, in_parts: Share, packed: Array
+) -> tuple[tuple[int, int], tuple[float, float]]:
+    """Write (m,) packed integers; return their sums, and the value of one unit of g and of h."""
     g, h, m = gradients.g[output], gradients.h[output], multiplicity_of(gradients)
-    packed = workspace.array("packed", g.shape, np.int64)
     if len(g) <= fixed_point.BLOCK:
         weight = float(len(g) if gradients.multiplicity is None else m.sum())
         scale_g, scale_h, sum_g, sum_h = fixed_point.scale_and_pack(g, h, m, weight, packed)
         if isnan(scale_g) or isnan(scale_h):
             raise InputError(NOT_FINITE)
-        return packed, (sum_g, sum_h), (1.0 / scale_g, 1.0 / scale_h)
+        return (sum_g, sum_h), (1.0 / scale_g, 1.0 / scale_h)
     scale = scales(gradients, output, pool)
     totals = np.zeros((pool.size, LINE), np.int64)
     in_parts(len(g), lambda part, a, b: fixed_point.pack(g, h, m, *scale, a, b, packed, totals[part]))
     sums = totals.tolist()
     both = sum(part[0] for part in sums), sum(part[1] for part in sums)
-    return packed, both, (1.0 / scale[0], 1.0 / scale[1])
+    return both, (1.0 / scale[0], 1.0 / scale[1])
 
 
 def leaf_sums(

@@ -45,6 +45,7 @@ from gpuboost.backends.cuda.rankings.cross_entropy import CrossEntropyGradients
 from gpuboost.backends.cuda.rankings.on_host import GradientsOfHost
 from gpuboost.backends.cuda.rankings.ranking import RankingGradients
 from gpuboost.backends.cuda.rankings.smoothed_ranking import SmoothedRankingGradients
+from gpuboost.backends.cuda.score_metrics import ScoreMetrics
 from gpuboost.backends.cuda.streams import CudaSlot, Side
 from gpuboost.backends.cuda.subsets import OF_LEVELS, OF_NODES, OF_TREE, Chosen, Draw, Subsets
 from gpuboost.backends.cuda.target import DeviceGradients, DeviceSample, Targets
@@ -58,6 +59,7 @@ from gpuboost.errors import RecipeError
 from gpuboost.keys import Key
 from gpuboost.losses.arrays import is_of_arrays
 from gpuboost.losses.protocol import DrawnLoss, Loss, is_list_loss, is_on_host, is_smoothed, perturbs_labels
+from gpuboost.scoring.questions import ScoreMetric
 from gpuboost.types import (
     Array,
     Bins,
@@ -83,7 +85,7 @@ class Cuda:
     arrays, for one of several streams of a device.
     """
 
-    offers = Capabilities(worker_streams=True)
+    offers = Capabilities(metrics=True, worker_streams=True)
 
     def __init__(
         self, runtime: Runtime, shard: RowsOfGpu | None = None, threads: int = 1, copies: Copies | None = None
@@ -112,6 +114,7 @@ class Cuda:
         self._line_search = LineSearch(self._runtime, self._arrays, self._rounds, self._leaves)
         self._predictor = CudaPredictor(self._runtime, self._binner)
         self._explainer = CudaExplainer(self._runtime, self._binner)
+        self._metrics = ScoreMetrics(self._runtime, self._arrays)
         self._smoothing = CudaSmoothing(
             self._runtime, self._arrays, self._rounds, self._targets.given, ThreadPool(threads)
         )
@@ -318,16 +321,22 @@ class Cuda:
         self._leaves.shrink(sums, on_device, scale, out)
 
     def loss_value(self, loss: Loss, scores: Array, y: Array, weight: Array | None) -> float:
+        return self.mean_loss(loss, scores, y, weight)()
+
+    def mean_loss(self, loss: Loss, scores: Array, y: Array, weight: Array | None) -> Callable[[], float]:
         if is_of_arrays(loss):
-            return self._of_arrays.mean_loss(loss, scores, y, weight)
-        total = self.loss_total(loss, scores, y, weight)
-        if weight is None:
-            return total / len(y)
-        return total / self._arrays.total(weight)
+            value = self._of_arrays.mean_loss(loss, scores, y, weight)
+            return lambda: value
+        total = self._targets.loss_total(loss, self._arrays.array(scores, np.float64), y, weight)
+        by = float(len(y)) if weight is None else self._arrays.total(weight)
+        return lambda: total() / by
 
     def loss_total(self, loss: Loss, scores: Array, y: Array, weight: Array | None) -> float:
         """The weighted sum of the loss; of a shard, over the rows of all GPUs."""
-        return self._targets.loss_total(loss, self._arrays.array(scores, np.float64), y, weight)
+        return self._targets.loss_total(loss, self._arrays.array(scores, np.float64), y, weight)()
+
+    def score_metric(self, asked: ScoreMetric, scores: Array) -> Callable[[], float]:
+        return self._metrics.begun(asked, self._arrays.array(scores, np.float64))
 
     def predict(self, ensemble: Ensemble, x: Any) -> Array:
         if ensemble.components:

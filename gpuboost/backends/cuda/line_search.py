@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from gpuboost.backends.cuda.array_cache import ArrayCache
 from gpuboost.backends.cuda.codegen.formulas import formulas
 from gpuboost.backends.cuda.device.kernels import Kernels
+from gpuboost.backends.cuda.device.radix_sort import RADIX, blocks_of_digits, chunks_of
 from gpuboost.backends.cuda.device.round import RecordedRound, recorded_verb
 from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.backends.cuda.leaves import LeafOfRow, Leaves
@@ -24,12 +25,12 @@ from gpuboost.backends.numerics.line_search import MOST, TOLERANCE
 from gpuboost.losses.protocol import Loss
 from gpuboost.types import Array, TrainingSet
 
-STRETCH, CHUNK, DIGITS, SEARCH_THREADS, THREADS = 4096, 4096, 256, 512, 256  # as in the kernels
+STRETCH, DIGITS, SEARCH_THREADS, THREADS = 4096, 256, 512, 256  # as in the kernels
 LENGTH, FOUND = 6, 3  # numbers that are known of a length, and the place of the answer among them
 QUANTILE = 4  # numbers that are known of a quantile
 _SEARCH = ("common/common.cuh", "common/tree.cuh", "common/fixed_point.cuh", "leaves/line_search.cu")
 _LENGTHS = ("common/common.cuh", "common/tree.cuh", "common/ordered_float.cuh", "leaves/line_search_select.cu")
-_ORDER = ("common/common.cuh", "common/blocks.cuh", "leaves/sort_rows_by_leaf.cu")
+_ORDER = ("common/common.cuh", "common/blocks.cuh", "common/radix.cuh", "leaves/sort_rows_by_leaf.cu")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -125,8 +126,8 @@ class LineSearch:
 
     def _order(self, leaf_of_row: Array, n: int, leaves: int) -> dict[str, Array]:
         """Rows in the order of leaves, the first row of each leaf, and the numbers of their first stretches."""
-        chunks = max(1, -(-n // CHUNK))
-        counts, bases = self._room("chunks", chunks * DIGITS, np.uint32), self._room("bases", DIGITS, np.uint32)
+        chunks = chunks_of(n)
+        counts, bases = self._room("chunks", chunks * RADIX, np.uint32), self._room("bases", RADIX, np.uint32)
         rows, ordered = (self._room(name, n, np.int32) for name in ("ordered", "reordered"))
         begins, firsts = (self._room(name, leaves + 1, np.int32) for name in ("begins", "first stretches"))
         arrived = self._room("order arrived", 1, np.uint32)
@@ -137,7 +138,9 @@ class LineSearch:
                 "counts": counts,
             }  # fmt: skip
             self._sort("count_leaves")(grid, block, **so_far)
-            self._sort("place_leaves")((DIGITS,), block, chunks=chunks, counts=counts, bases=bases, arrived=arrived)
+            self._sort("place_leaves")(
+                blocks_of_digits(chunks), block, chunks=chunks, counts=counts, bases=bases, arrived=arrived
+            )
             self._sort("order_leaves")(grid, block, **so_far, bases=bases, ordered=ordered)
             rows, ordered = ordered, rows
         self._sort("find_begins")(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import sqrt
 from typing import Any, cast, final
@@ -248,8 +249,8 @@ class Targets:
         )  # fmt: skip
         return losses
 
-    def loss_total(self, loss: Loss, scores: Array, y: Array, weight: Array | None) -> float:
-        """The weighted sum of the loss; waits for it."""
+    def loss_total(self, loss: Loss, scores: Array, y: Array, weight: Array | None) -> Callable[[], float]:
+        """The weighted sum of the loss, for which the call waits."""
         k, n = scores.shape
         sums, total = self._runtime.empty(max(1, -(-n // STRETCH)), np.float64), self._runtime.empty(1, np.float64)
         self._pointwise("loss_total", *formulas(loss))(
@@ -259,7 +260,7 @@ class Targets:
         )  # fmt: skip
         if self._all_reduce is not None:
             self._all_reduce.total(sums, total)
-        return float(self._runtime.download(total)[0])
+        return lambda: float(self._runtime.download(total)[0])
 
     def rows_of(self, data: TrainingSet) -> DeviceRows:
         """The multiplicities of a training set."""

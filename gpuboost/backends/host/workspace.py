@@ -20,6 +20,7 @@ class Workspace:
 
     def __init__(self) -> None:
         self._kept: dict[str, NDArray[Any]] = {}
+        self.kept: Any = None  # an object made of these arrays, for the next tree
 
     def array(self, name: str, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
         """An array in C order, in the memory of the last array of that name if that is large enough."""

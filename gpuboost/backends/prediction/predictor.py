@@ -20,7 +20,7 @@ from gpuboost.backends.prediction.raw_values import DenseRows, RawRows, rows_of
 from gpuboost.errors import InputError
 from gpuboost.kernels.prediction import few_rows
 from gpuboost.kernels.prediction import predict as kernels
-from gpuboost.types import Array, Cuts, Ensemble
+from gpuboost.types import Array, Cuts, Ensemble, FittedTree, Nodes
 
 FEW = 6  # rows up to which ``few_rows`` is faster
 
@@ -51,15 +51,16 @@ class ForestPredictor:
     def of(cls, ensemble: Ensemble) -> ForestPredictor:
         ensemble = with_asked_cuts(ensemble)
         flat_forest = FlatForest.of([tree.nodes for tree in ensemble.trees], ensemble.cuts)
-        pairs = zip(ensemble.trees, ensemble.factors, strict=True)
-        values = [factor * tree.value[tree.nodes.is_leaf] for tree, factor in pairs]
+        sizes = [len(tree.value) for tree in ensemble.trees]
+        values = np.concatenate([np.empty(0), *[tree.value for tree in ensemble.trees]])
+        values *= np.repeat(np.array(ensemble.factors, np.float64), sizes)
         columns = ensemble.cuts.columns[flat_forest.features]
         kinds, places, cuts, categories, category_bins = _tables(flat_forest, ensemble.cuts)
         with np.errstate(over="ignore"):
             cuts32 = cuts.astype(np.float32)
         above = cuts32 > cuts
         cuts32[above] = np.nextafter(cuts32[above], np.float32(-np.inf))
-        leaf_values = np.concatenate([np.empty(0), *values])
+        leaf_values = values[flat_forest.leaf_of >= 0]
         outputs = np.array([tree.output for tree in ensemble.trees], dtype=np.int32)
         forest = cls(
             flat_forest=flat_forest,
@@ -125,20 +126,22 @@ class ForestPredictor:
 
 def with_asked_cuts(ensemble: Ensemble) -> Ensemble:
     """The same model with only the thresholds that its nodes use: binning is faster with fewer thresholds."""
-    cuts = ensemble.cuts
+    cuts, every_tree, none = ensemble.cuts, [tree.nodes for tree in ensemble.trees], np.empty(0, np.int32)
+    feature = np.concatenate([none, *[nodes.feature for nodes in every_tree]])  # of many trees, one pass over all
+    bin = np.concatenate([none, *[nodes.bin for nodes in every_tree]])
     asked = np.zeros((cuts.n_features, 256), np.bool_)
-    for tree in ensemble.trees:
-        inner = ~tree.nodes.is_leaf
-        asked[tree.nodes.feature[inner], tree.nodes.bin[inner]] = True
+    asked[feature[feature >= 0], bin[feature >= 0]] = True
     new_bin = np.zeros(asked.shape, np.int32)
     new_bin[:, 1:] = np.cumsum(asked[:, :-1], axis=1)
     new_bin[cuts.is_categorical] = 0  # no node compares categories by order
     pairs = enumerate(zip(cuts.thresholds, cuts.categories, strict=True))
     thresholds = tuple(every if codes is not None else every[asked[f, : len(every)]] for f, (every, codes) in pairs)
-    trees = [
-        replace(tree, nodes=replace(tree.nodes, bin=new_bin[tree.nodes.feature, tree.nodes.bin]))
-        for tree in ensemble.trees
-    ]
+    bins, begin, trees = new_bin[feature, bin], 0, []
+    for tree, nodes in zip(ensemble.trees, every_tree, strict=True):
+        own = nodes.feature, bins[begin : begin + len(nodes.feature)], nodes.missing_left, nodes.left, nodes.right
+        same = Nodes(*own, nodes.gain, nodes.cover, nodes.count, nodes.left_set)
+        trees.append(FittedTree(same, tree.value, tree.output, tree.version))
+        begin += len(nodes.feature)
     return replace(ensemble, cuts=replace(cuts, thresholds=thresholds), trees=tuple(trees))
 
 

@@ -67,7 +67,8 @@ class DummyTree:
         def at_once(n_rows: int, work: Callable[[int, int, int], object]) -> None:
             work(0, 0, n_rows)
 
-        cpu_sums.pack(Gradients(values, values, None), 0, self._pool, at_once, self._workspace)
+        packed = np.empty(len(self._rows), np.int64)
+        cpu_sums.pack(Gradients(values, values, None), 0, self._pool, at_once, packed)
 
     def sum(self) -> None:
         """Histograms."""

@@ -18,8 +18,9 @@ from gpuboost.kernels.gradients import ranking
 from gpuboost.losses.protocol import ListLoss
 from gpuboost.types import Array, TrainingSet
 
-RUN, THREADS = 256, 256  # as in ranking.cu
-FILES = ("common/common.cuh", "common/tree.cuh", "common/fixed_point.cuh", "gradients/ranking.cu")
+RUN, THREADS = 256, 256  # as in ordering.cuh and ranking.cu
+_MEASURED = ("common/common.cuh", "common/tree.cuh", "common/fixed_point.cuh")
+FILES = (*_MEASURED, "gradients/ordering.cuh", "gradients/ranking.cu")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

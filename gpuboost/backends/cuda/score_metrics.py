@@ -1,0 +1,186 @@
+"""Metrics of scores on the device, with the bits of ``gpuboost.metrics``. Sums, or a number of each list, leave it.
+
+The launches of a metric are the same in every round. They are done one by one at the first call, and become a graph at
+the second one.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gpuboost.backends.cuda.array_cache import ArrayCache
+from gpuboost.backends.cuda.device.kernels import Kernels
+from gpuboost.backends.cuda.device.radix_sort import RADIX, blocks_of_digits, chunks_of
+from gpuboost.backends.cuda.device.recorder import Recorder
+from gpuboost.losses.averages import pieces_scale
+from gpuboost.scoring import curves
+from gpuboost.scoring.questions import CurveArea, HitShare, ListMean, ScoreMetric
+from gpuboost.types import Array
+
+THREADS, KEY_BITS, PIECES = 256, 64, 3  # as in the kernels
+CURVES = {"roc": 0, "precision_recall": 1}  # as in curves.cu
+RULES = {"ndcg": 0, "map": 1, "mrr": 2, "precision": 3, "recall": 3}  # as in lists.cu
+_HITS = ("common/common.cuh", "metrics/pieces.cuh", "metrics/hits.cu")
+_SORT = ("common/common.cuh", "common/blocks.cuh", "common/ordered_float.cuh", "common/radix.cuh")
+_CURVES = (*_SORT, "metrics/pieces.cuh", "metrics/curves.cu")
+_LISTS = ("common/common.cuh", "gradients/ordering.cuh", "metrics/lists.cu")
+
+
+@dataclass(slots=True)
+class _Asked:
+    """The launches that answer one question about one array of scores."""
+
+    scores: Array
+    result: Array  # what the question's ``value`` takes
+    launches: list[Callable[[], None]]
+    graph: Callable[[], None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _SortRoom:
+    """Memory for n scores in order, which the areas of one number of rows use one after the other: 40 bytes a row."""
+
+    pairs: tuple[tuple[Array, Array], ...]  # twice (n,) uint64 keys and (n,) uint32 marks
+    counts: Array
+    bases: Array
+    of_chunks: dict[str, Array]  # (chunks + 1,) uint64 each
+    steps: dict[str, Array]  # (n,) uint64 each
+    arrived: Array  # (1,) uint32, 0 between launches
+
+
+class ScoreMetrics:
+    """The verb ``score_metric``. Memory of a question is kept as long as the question."""
+
+    def __init__(self, runtime: Recorder, arrays: ArrayCache) -> None:
+        self._runtime, self._arrays = runtime, arrays
+        self._hits, self._curves, self._lists = (Kernels(runtime, *files) for files in (_HITS, _CURVES, _LISTS))
+        self._asked: dict[int, _Asked] = {}
+        self._rooms: dict[int, _SortRoom] = {}  # by the number of rows
+
+    def begun(self, asked: ScoreMetric, scores: Array) -> Callable[[], float]:
+        """See the verb."""
+        known = self._asked.get(id(asked))
+        if known is None or known.scores is not scores:
+            if known is None:
+                weakref.finalize(asked, self._asked.pop, id(asked), None)
+            work = self._work(asked, scores)
+            result, launches, _ = self._runtime.record(work)
+            known = self._asked[id(asked)] = _Asked(scores, result, launches)
+        else:
+            if known.graph is None:
+                launches = known.launches
+                known.graph = self._runtime.capture(lambda: _launch(launches))
+            known.graph()
+        kept = self._runtime.empty(known.result.shape, known.result.dtype)  # the next call writes to the result
+        self._runtime.copy(kept, known.result)
+        return lambda: asked.value(self._runtime.download(kept))
+
+    def _work(self, asked: ScoreMetric, scores: Array) -> Callable[[], Array]:
+        """The function that launches what answers the question, and returns where the answer will be."""
+        if isinstance(asked, HitShare):
+            return self._hit_share(asked, scores)
+        return self._curve_area(asked, scores) if isinstance(asked, CurveArea) else self._list_mean(asked, scores)
+
+    def _hit_share(self, asked: HitShare, scores: Array) -> Callable[[], Array]:
+        k, n = scores.shape
+        sums = self._runtime.zeros(PIECES, np.int64)
+        rows = {"y": self._arrays.array(asked.y, np.float64), **self._arrays.weight(asked.weight)}
+
+        def work() -> Array:
+            self._runtime.fill(sums, 0)
+            self._hits("sum_hits")(
+                self._blocks(n), (THREADS,),
+                **rows, scores=scores, n=n, k=k, places=asked.places, later_leads=asked.later_leads,
+                scale=pieces_scale(asked.largest), sums=sums,
+            )  # fmt: skip
+            return sums
+
+        return work
+
+    def _curve_area(self, asked: CurveArea, scores: Array) -> Callable[[], Array]:
+        n, room = scores.shape[1], self._room(scores.shape[1])
+        chunks = chunks_of(n)
+        ones, sums = self._arrays.array(asked.ones, np.uint8), self._runtime.zeros(PIECES, np.int64)
+        units = {"units": self._arrays.nothing.view(np.int64), "has_units": False}
+        if asked.units is not None:
+            units = {"units": self._arrays.array(asked.units, np.int64), "has_units": True}
+        most = curves.bound(asked.curve, asked.positive, asked.negative)
+
+        def work() -> Array:
+            grid, block = self._chunks(chunks), (THREADS,)
+            self._runtime.fill(sums, 0)
+            (keys, marks), moved = room.pairs
+            self._curves("make_keys")(self._blocks(n), block, scores=scores[0], ones=ones, n=n, keys=keys, marks=marks)
+            of_chunks = {"chunks": chunks, "counts": room.counts}
+            for shift in range(0, KEY_BITS, 8):
+                digit = {"n": n, "shift": shift, **of_chunks}
+                self._curves("count_scores")(grid, block, keys=keys, **digit)
+                self._curves("place_scores")(
+                    blocks_of_digits(chunks), block, **of_chunks, bases=room.bases, arrived=room.arrived
+                )
+                self._curves("order_scores")(
+                    grid, block,
+                    keys=keys, marks=marks, **digit, bases=room.bases, moved_keys=moved[0], moved_marks=moved[1],
+                )  # fmt: skip
+                (keys, marks), moved = moved, (keys, marks)
+            rows = {"keys": keys, "marks": marks, **units, "n": n, "chunks": chunks, **room.of_chunks}
+            self._curves("sum_chunks")(grid, block, **rows, arrived=room.arrived)
+            self._curves("write_steps")(grid, block, **rows, **room.steps)
+            self._curves("sum_terms")(
+                self._blocks(n), block,
+                **room.steps, steps=room.of_chunks["ends"][chunks:], curve=CURVES[asked.curve],
+                scale=pieces_scale(most), sums=sums,
+            )  # fmt: skip
+            return sums
+
+        return work
+
+    def _list_mean(self, asked: ListMean, scores: Array) -> Callable[[], Array]:
+        (_, n), lists, upload = scores.shape, len(asked.divisors), self._runtime.upload
+        start = upload(asked.start.astype(np.int32))
+        list_of = upload(np.repeat(np.arange(lists, dtype=np.int32), np.diff(asked.start)))
+        gain, worth, divisors = (upload(array) for array in (asked.gain, asked.worth, asked.divisors))
+        keys, rows = self._runtime.empty(n, np.uint64), self._runtime.empty(n, np.int32)
+        placed, values = self._runtime.empty(n, np.float64), self._runtime.empty(lists, np.float64)
+
+        def work() -> Array:
+            of_row: dict[str, Any] = {"start": start, "list_of": list_of, "n": n, "keys": keys, "rows": rows}
+            self._lists("sort_runs")(self._blocks(n), (THREADS,), scores=scores, **of_row)
+            self._lists("place_gains")(self._blocks(n), (THREADS,), gain=gain, placed=placed, **of_row)
+            self._lists("value_lists")(
+                self._blocks(32 * lists), (THREADS,),
+                placed=placed, start=start, worth=worth, divisors=divisors, lists=lists, places=asked.places,
+                rule=RULES[asked.rule], values=values,
+            )  # fmt: skip
+            return values
+
+        return work
+
+    def _room(self, n: int) -> _SortRoom:
+        if n not in self._rooms:
+            chunks, empty = chunks_of(n), self._runtime.empty
+            self._rooms[n] = _SortRoom(
+                pairs=tuple((empty(n, np.uint64), empty(n, np.uint32)) for _ in range(2)),
+                counts=empty(chunks * RADIX, np.uint32),
+                bases=empty(RADIX, np.uint32),
+                of_chunks={name: empty(chunks + 1, np.uint64) for name in ("ones", "others", "ends")},
+                steps={name: empty(n, np.uint64) for name in ("positive", "negative")},
+                arrived=self._runtime.zeros(1, np.uint32),
+            )
+        return self._rooms[n]
+
+    def _blocks(self, threads: int) -> tuple[int]:
+        return (max(1, min(-(-threads // THREADS), 8 * self._runtime.sm_count)),)
+
+    def _chunks(self, chunks: int) -> tuple[int]:
+        return (max(1, min(chunks, 8 * self._runtime.sm_count)),)
+
+
+def _launch(launches: list[Callable[[], None]]) -> None:
+    for launch in launches:
+        launch()

@@ -1,0 +1,85 @@
+"""Questions of metrics to a device: all that does not change from round to round, for the rows of an eval set.
+
+(y, weight, loss, query_start) -> the question, or None where the host's formula is to be used. They raise the errors of
+the formulas. y (n,), weight (n,) or None, query_start (queries + 1,) or None.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from gpuboost.losses.averages import SAFE, exact_sum
+from gpuboost.losses.protocol import Loss
+from gpuboost.losses.target import zero_or_one
+from gpuboost.metrics import ranking
+from gpuboost.metrics.classification import check_ones
+from gpuboost.metrics.formulas import of_one_class
+from gpuboost.scoring import curves
+from gpuboost.scoring.questions import CurveArea, HitShare, ListMean, ListRule, ScoreMetric
+from gpuboost.types import Array
+
+
+def hit_share(
+    y: Array, weight: Array | None, loss: Loss, query_start: Array | None, *, places: int = 1, later_leads: bool = False
+) -> ScoreMetric | None:
+    """Accuracy, and accuracy of the first ``places`` classes."""
+    classes = loss.n_outputs if loss.task == "multiclass" else 2
+    labels = np.asarray(y, np.float64)
+    if loss.task not in ("binary", "multiclass") or labels.ndim != 1 or not len(labels):
+        return None
+    if not np.all((labels >= 0.0) & (labels < classes) & (labels == np.rint(labels))):
+        return None
+    if weight is not None and np.all(weight == 1.0):
+        weight = None
+    largest = 1.0 if weight is None else float(np.max(weight))
+    if not 0.0 < largest < SAFE:
+        return None
+    total = float(len(labels)) if weight is None else exact_sum(weight)
+    return HitShare(labels, weight, places, later_leads, largest, total)
+
+
+def curve_area(
+    y: Array, weight: Array | None, loss: Loss, query_start: Array | None, *, curve: curves.Curve
+) -> ScoreMetric | None:
+    """Area under the ROC or the precision-recall curve."""
+    zero_or_one(y, "auc") if curve == "roc" else check_ones(y)
+    units = curves.weight_units(weight, len(y))
+    positive = int(units[y > 0.5].sum())
+    negative = int(units.sum()) - positive
+    if curve == "roc" and not (positive and negative):
+        raise of_one_class(y)
+    ones = np.ascontiguousarray(y > 0.5).view(np.uint8)
+    return CurveArea(curve, ones, None if weight is None else units, positive, negative)
+
+
+def list_mean(
+    y: Array, weight: Array | None, loss: Loss, query_start: Array, *, rule: ListRule, k: int | None,
+    empty: float | None, gain: tuple[float, ...] | None = None,
+) -> ScoreMetric | None:  # fmt: skip
+    """A metric of rankings."""
+    lengths = np.diff(query_start)
+    longest = int(lengths.max(initial=0))
+    if not longest:
+        return None
+    places = longest if k is None else min(k, longest)
+    relevant = np.add.reduceat(np.append(y > 0.0, False).astype(np.int64), query_start[:-1]) * (lengths > 0)
+    gains, worth = (y > 0.0).astype(np.float64), np.zeros(1)
+    if rule == "ndcg":
+        table = ranking.gains_of(y, loss, gain)
+        gains, worth = table[y.astype(np.int64)], ranking.worth_of_places(longest)
+        divisors = ranking.values_by_query(partial(ranking.ideal, gains=table), y, y, query_start, k)
+        divisors = np.where(np.isnan(divisors), 0.0, divisors)
+    elif rule == "map":
+        divisors = np.minimum(relevant, places)
+    elif rule == "precision":
+        divisors = np.where(relevant > 0, lengths if k is None else k, 0)
+    elif rule == "recall":
+        divisors = relevant
+    else:
+        divisors = relevant > 0
+    of_lists = None if weight is None else weight[query_start[:-1]]
+    mean = partial(ranking.mean_of_values, weight=of_lists, empty=empty)
+    start = np.ascontiguousarray(query_start, np.int64)
+    return ListMean(rule, gains, start, places, worth, np.ascontiguousarray(divisors, np.float64), mean)

@@ -1,0 +1,74 @@
+"""Metrics that a device computes where the scores are: what it is asked, made once for the rows of an eval set.
+
+Each record has the numbers that do not change from round to round, and ``value``, which makes the metric of what the
+device returns. ``gpuboost.metrics`` has the definitions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.losses.averages import sum_of_pieces
+from gpuboost.scoring.curves import Curve, Integers, area_of_pieces
+
+Floats: TypeAlias = NDArray[np.float64]
+ListRule: TypeAlias = Literal["ndcg", "map", "mrr", "precision", "recall"]
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class HitShare:
+    """Share of the weight of rows whose class is among the ``places`` of largest score.
+
+    With one output the class is 1 where the score is above 0. Of equal scores the earlier class leads, or the later.
+    """
+
+    y: Floats  # (n,) numbers of classes
+    weight: Floats | None  # (n,)
+    places: int
+    later_leads: bool
+    largest: float  # weight of a row
+    total: float  # weight of all rows
+
+    def value(self, sums: Integers) -> float:
+        """The share, from the sums of the three pieces of the hits' weights."""
+        return sum_of_pieces(sums.tolist(), self.largest) / self.total
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class CurveArea:
+    """Area under a curve of the thresholds of the first score (``scoring.curves``)."""
+
+    curve: Curve
+    ones: NDArray[np.uint8]  # (n,) 1 for rows of class 1
+    units: Integers | None  # (n,) weights; None if all are 1
+    positive: int  # the weight of the ones
+    negative: int  # that of the others
+
+    def value(self, sums: Integers) -> float:
+        """The area, from the sums of the three pieces of the curve's terms."""
+        return area_of_pieces(self.curve, sums, self.positive, self.negative)
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class ListMean:
+    """Mean over lists of a sum over their first places, divided by a number of each list."""
+
+    rule: ListRule
+    gain: Floats  # (n,) of each document; 0 and less: not relevant
+    start: NDArray[np.int64]  # (lists + 1,)
+    places: int  # that count, of each list
+    worth: Floats  # (longest list,) of the places, for "ndcg"
+    divisors: Floats  # (lists,); 0: the list has no value
+    mean: Callable[[Floats], float]  # of the (lists,) values, nan for lists without
+
+    def value(self, values: Floats) -> float:
+        """The mean of (lists,) values."""
+        return self.mean(values)
+
+
+ScoreMetric: TypeAlias = HitShare | CurveArea | ListMean

@@ -1,0 +1,1 @@
+"""Metrics of scores that stay on a device."""

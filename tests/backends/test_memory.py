@@ -1,0 +1,198 @@
+"""What a training takes on a GPU, told before: the very bytes that the emulated one is asked for."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from emulator import emulated_gpu
+
+import gpuboost as gb
+from gpuboost.api.memory import SM_COUNT
+
+
+def taken(model, x, y, **given):
+    """Bytes of the emulated device that are in use between two rounds of a fit; the most of all rounds."""
+    most = 0
+    with emulated_gpu() as gpu:
+
+        def look(record):
+            nonlocal most
+            most = max(most, gpu.used())
+
+        model.set_params(device="cuda", callbacks=[look]).fit(x, y, **given)
+    return most
+
+
+CASES = {
+    "plain": ({}, 900, 5, None),
+    "wide and deep": ({"max_depth": 8}, 700, 70, None),
+    "drawn rows": ({"sampling": 0.3}, 3_000, 9, None),
+    "rows drawn by importance": ({"sampling": gb.MVS(0.3)}, 3_000, 9, None),
+    "any number of rows": ({"sampling": gb.ImportanceSampling(rho=0.5)}, 3_000, 9, None),
+    "rows drawn by rank": ({"sampling": gb.GOSS(0.2, 0.1)}, 3_000, 9, 3),
+    "rows drawn by losses": ({"sampling": gb.ImportanceSampling(0.3, score="loss")}, 3_000, 9, None),
+    "controlled by node": ({"sampling": gb.ImportanceSampling(0.3, variance_control="node", lag=2)}, 3_000, 9, None),
+    "controlled by leaf": ({"sampling": gb.smart_second_order(0.3, variance_control="previous_leaf")}, 3_000, 9, 3),
+    "drawn features": ({"learners": 4}, 700, 40, None),
+    "leaf-wise": ({"growth": "leafwise", "max_leaves": 20, "max_depth": None}, 700, 5, None),
+    "oblivious": ({"growth": "oblivious", "max_depth": 4}, 700, 5, None),
+    "counted leaves": ({"min_samples_leaf": 5, "max_bins": 40}, 700, 5, None),
+    "quantiles": ({"loss": "quantile"}, 700, 5, None),
+    "features drawn by node": ({"learners": gb.RandomByNode(4)}, 700, 40, None),
+    "stumps of one value": ({"growth": "sign_stump"}, 700, 5, None),
+    "lengths of trees": ({"step": "line_search", "loss": "huber"}, 700, 5, None),
+    "lengths of leaves": ({"step": gb.LineSearchStep("leaf")}, 700, 5, 3),
+    "lengths for quantiles": ({"step": "line_search", "loss": "quantile"}, 700, 5, None),
+    "splines and lines": ({"base_learner": [gb.learners.Spline(), gb.learners.Linear()]}, 700, 5, None),
+    "drawn splines of drawn rows": (
+        {"base_learner": gb.learners.Spline(), "sampling": 0.3, "learners": 2},
+        3_000,
+        9,
+        3,
+    ),
+    "surfaces": ({"base_learner": gb.learners.TensorSpline(((0, 1),), cells=12)}, 2_000, 5, None),
+    "trees among lines": ({"base_learner": [gb.learners.Linear(), gb.learners.Tree(5)]}, 2_000, 5, None),
+    "trees by themselves": ({"base_learner": gb.learners.Tree(3), "sampling": 0.5}, 2_000, 5, 3),
+    "three classes": ({}, 700, 5, 3),
+    "a ranking": ({"loss": "lambdamart"}, 700, 5, None),
+    "a ranking by all pairs": ({"loss": "pairwise_logistic", "sampling": 0.5}, 700, 5, None),
+}
+
+
+SIMULATED = gb.SimulatedWorkers(3, build_time=1.0, server_time=0.0)
+IN_TURN = {"staleness": "block", "max_staleness": 1}  # each of two workers builds
+CASES |= {
+    "two workers": ({"execution": gb.Asynchronous(2, **IN_TURN)}, 900, 40, None),
+    "two workers, drawn rows": ({"execution": gb.Asynchronous(2, **IN_TURN), "sampling": gb.MVS(0.3)}, 3_000, 9, 3),
+    "two workers, deep": ({"execution": gb.Asynchronous(2, **IN_TURN), "max_depth": 8}, 700, 70, None),
+    "simulated workers": ({"execution": SIMULATED, "sampling": 0.3}, 3_000, 9, None),
+}
+
+
+OTHERS = (
+    "two workers, deep",
+    "two workers, drawn rows",
+    "any number of rows",
+    "rows drawn by losses",
+    "controlled by leaf",
+    "features drawn by node",
+    "lengths for quantiles",
+    "drawn splines of drawn rows",
+    "trees by themselves",
+    "a ranking by all pairs",
+)  # whose arrays, each by itself, other cases ask for too
+
+
+@pytest.mark.filterwarnings("ignore:variance_control")
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, marks=pytest.mark.slow) if case in OTHERS else case for case in CASES]
+)
+def test_it_is_what_the_device_is_asked_for(rng, case):
+    params, n, d, n_classes = CASES[case]
+    x = np.stack([rng.permutation(n) for _ in range(d)], axis=1) / n  # every feature has as many bins as there may be
+    y = x[:, 0] + x[:, 1] ** 2
+    kind = gb.GradientBoostingRegressor
+    if n_classes is not None:
+        y, kind = np.digitize(y, [0.5, 1.0]), gb.GradientBoostingClassifier
+    given = {}
+    if "ranking" in case:
+        y, kind, given = np.digitize(y, [0.5, 1.0]), gb.GradientBoostingRanker, {"group": np.repeat(np.arange(7), 100)}
+    model = kind(n_estimators=4, random_state=0, **params)
+    with emulated_gpu():
+        told = gb.estimate_memory(n, d, model, n_classes=n_classes)
+    found = taken(model, x, y, **given)
+    assert found <= told.total
+    assert found >= 0.999 * told.total - 4_096  # what is needed for moments only is not seen between rounds
+
+
+def test_weights_and_eval_sets_count(rng):
+    x, weight = rng.permuted(np.tile(np.arange(600.0), (4, 1)), axis=1).T, rng.random(600)
+    model = gb.GradientBoostingRegressor(n_estimators=3)
+    with emulated_gpu():
+        told = gb.estimate_memory(600, 4, model, weighted=True, eval_rows=600)
+        plain = gb.estimate_memory(600, 4, model)
+    assert told.breakdown["eval sets"] >= 600 * (4 + 4 + 8 + 8)
+    assert told.breakdown["labels"] == plain.breakdown["labels"] + 8 * 600
+    found = taken(model, x, x[:, 0], sample_weight=weight, eval_set=(x, x[:, 0]))
+    assert 0.99 * told.total - 8_192 <= found <= told.total
+
+
+def test_it_grows_with_the_rows_as_it_says():
+    small, large = (gb.estimate_memory(n, 28, max_depth=8) for n in (1_000_000, 11_000_000))
+    assert large.total - small.total == pytest.approx(10_000_000 * large.bytes_per_row, rel=0.01)
+    assert large.breakdown["rows"] == 32 * 11_000_000
+    assert large.breakdown["columns"] == 28 * 11_000_000
+    assert 100 <= large.bytes_per_row <= 120
+    shown = str(large)
+    assert shown.startswith("11,000,000 rows x 28 features: 1.2 GiB on the device\n")
+    assert "335.7 MiB  bins, by row" in shown
+    assert shown.endswith(f"{large.bytes_per_row:.1f} bytes a row")
+
+
+def test_parameters_take_precedence_over_the_estimators():
+    model = gb.GradientBoostingClassifier(max_depth=3)
+    assert gb.estimate_memory(10_000, 9, model, max_depth=8).total > gb.estimate_memory(10_000, 9, model).total
+    assert gb.estimate_memory(10_000, 9, n_classes=2).total == gb.estimate_memory(10_000, 9).total
+    several = gb.estimate_memory(10_000, 9, n_outputs=3)
+    assert several.breakdown["labels"] == 3 * gb.estimate_memory(10_000, 9).breakdown["labels"]
+    shared = gb.estimate_memory(10_000, 9, n_outputs=3, multi_output="one_tree")
+    assert shared.breakdown["lists"] == 10_000 * (4 * 8 + 2 * 4)  # pairs of four outputs, and two lists of rows
+    assert shared.breakdown["histograms"] == 64 * 9 * 256 * (3 * 2 * 8 + 4)
+    assert gb.estimate_memory(10_000, 9, max_bins=15).total < gb.estimate_memory(10_000, 9).total
+    assert SM_COUNT == 132
+
+
+@pytest.mark.parametrize(
+    ("arguments", "params", "error", "words"),
+    [
+        ((0, 3), {}, gb.RecipeError, "n_rows"),
+        ((10, 2.5), {}, gb.RecipeError, "n_features"),
+        ((10, 3), {"n_classes": 1}, gb.RecipeError, "n_classes"),
+        ((10, 3), {"eval_rows": -1}, gb.RecipeError, "eval_rows"),
+        ((10, 3), {"depth": 3}, gb.RecipeError, "depth: GradientBoostingRegressor has no such parameter"),
+        ((10, 3), {"max_bins": 65_536}, gb.InputError, "max_bins"),
+        ((10, 3), {"max_depth": -1}, gb.RecipeError, "max_depth"),
+        ((10, 3, gb.GradientBoostingRanker()), {"n_queries": 0}, gb.RecipeError, "n_queries"),
+    ],
+)
+def test_what_is_refused(arguments, params, error, words):
+    with pytest.raises(error, match=words):
+        gb.estimate_memory(*arguments, **params)
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"feature_costs": gb.FeatureCosts(1.0)},
+        {"forced_splits": {"feature": 0, "threshold": 0.0}},
+        {"learners": gb.SemiGreedyGroups(), "max_depth": 1},
+        {"execution": gb.Asynchronous(2, engine="ray")},
+    ],
+    ids=lambda params: next(iter(params)),
+)
+def test_what_a_gpu_has_no_kernels_for_is_refused_with_the_reason_of_a_fit(params):
+    with pytest.raises(gb.DeviceError) as of_a_fit:
+        gb.GradientBoostingRegressor(device="cuda", **params).fit([[0.0], [1.0]], [0.0, 1.0])
+    reason = str(of_a_fit.value).partition(" on the CPU;")[0]
+    assert reason.startswith("device: ")
+    with pytest.raises(gb.DeviceError, match=f"^{re.escape(reason)} on the CPU, and no memory of a GPU is taken"):
+        gb.estimate_memory(10, 3, **params)
+
+
+def test_costs_are_not_of_sharded_gpus_either():
+    with pytest.raises(gb.DeviceError, match=r"^device: features are paid for"):
+        gb.estimate_memory(10, 3, feature_costs=gb.FeatureCosts(1.0), execution=gb.DataParallel(2))
+
+
+def test_a_search_along_a_spline_has_rows_of_its_own(rng):
+    """The direction, 8 bytes a row, and the row that each of its numbers is of; between rounds they are gone."""
+    given = {"loss": "huber", "base_learner": gb.learners.Spline()}
+    with emulated_gpu():
+        plain = gb.estimate_memory(2_000, 3, **given, step="constant")
+        told = gb.estimate_memory(2_000, 3, **given, step="line_search")
+    assert told.breakdown["lists"] - plain.breakdown["lists"] >= 12 * 2_000
+    x = rng.normal(size=(2_000, 3))
+    model = gb.GradientBoostingRegressor(n_estimators=3, step="line_search", **given)
+    assert taken(model, x, x[:, 0]) <= told.total
