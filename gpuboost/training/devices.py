@@ -11,10 +11,10 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from gpuboost import backends
+from gpuboost._imports.collection import no_collection
 from gpuboost.backends.cuda.device.gpus import gpu_of, open_gpu
 from gpuboost.backends.devices import Choice, choose
 from gpuboost.backends.protocol import Backend
-from gpuboost.backends.reference import levels
 from gpuboost.data.dataset import Dataset
 from gpuboost.data.row_metadata import RowMetadata
 from gpuboost.data.tables import Table
@@ -190,13 +190,17 @@ def backend_of(
 
     rows: (n, d) numbers, or the Dataset that has them. watches: there are other rows to watch.
     """
-    if choice.name == "cpu" and not watches and _is_plain(recipe, cuts) and _are_in_memory(rows):
-        from gpuboost.backends.cpu.compilation.first_fit import FIRST_FITS
-        from gpuboost.backends.reference.backend import Reference
+    if choice.name == "cpu" and not watches and _is_plain(recipe) and _are_in_memory(rows):
+        with no_collection():
+            from gpuboost.backends.cpu.compilation.first_fit import FIRST_FITS  # it imports numba
+        if not FIRST_FITS.are_over(threads):
+            from gpuboost.backends.reference import levels
+            from gpuboost.backends.reference.backend import Reference
 
-        trees = recipe.rounds * recipe.loss.n_outputs
-        if FIRST_FITS.take(trees * levels.seconds(rows.shape[0], cuts.n_features, recipe.growth.limits), threads):
-            return Reference(levels.grow)
+            limits, trees = recipe.growth.limits, recipe.rounds * recipe.loss.n_outputs
+            seconds = trees * levels.seconds(rows.shape[0], cuts.n_features, limits)
+            if levels.are_plain(cuts, limits) and FIRST_FITS.take(seconds):
+                return Reference(levels.grow)
     return backends.get(choice.name, threads)
 
 
@@ -206,14 +210,13 @@ def _are_in_memory(rows: Any) -> bool:
     return in_memory and isinstance(rows.x if isinstance(rows, Dataset) else rows, np.ndarray)
 
 
-def _is_plain(recipe: Recipe, cuts: Cuts) -> bool:
+def _is_plain(recipe: Recipe) -> bool:
     """True for trees of a built-in loss of single rows, fitted to every row and feature, one after the other."""
     loss, kinds = recipe.loss, (recipe.execution, recipe.sampling, recipe.learners, recipe.langevin, recipe.step)
     built_in = type(loss) is CLASSES.get(loss.name) and not (is_list_loss(loss) or is_on_host(loss) or is_drawn(loss))
     usual = tuple(map(type, kinds)) == (Serial, EveryRow, AllLearners, NoNoise, NewtonStep)
     usual = usual and recipe.base_learner is None and type(recipe.multi_output) is OneTreePerOutput
-    special = recipe.permutations > 0 or recipe.averages or recipe.growth.limits.growth != "depthwise"
-    return built_in and usual and not special and levels.are_plain(cuts, recipe.growth.limits)
+    return built_in and usual and not (recipe.permutations > 0 or recipe.averages)
 
 
 def check_losses(recipe: Recipe) -> None:

@@ -46,31 +46,34 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
 
 def test_fits_are_taken_until_their_time_is_used_up(machine: Machine) -> None:
     fits = FirstFits(seconds=3.0)
-    assert [fits.take(seconds, threads=2) for seconds in (5.0, 1.0, 1.5, 1.0, 0.5)] == [False, True, True, False, True]
+    assert [fits.take(seconds) for seconds in (5.0, 1.0, 1.5, 1.0, 0.5)] == [False, True, True, False, True]
     assert len(machine.processes) == 1
+    assert fits.are_over(threads=2)
 
 
-def test_none_is_taken_with_one_thread_nor_after_the_end(machine: Machine) -> None:
+def test_they_are_over_with_one_thread_and_after_the_end(machine: Machine) -> None:
     fits = FirstFits()
-    assert not fits.take(0.1, threads=1)
+    assert [fits.are_over(threads) for threads in (1, 2)] == [True, False]
     fits.end()
-    assert not fits.take(0.1, threads=2)
+    assert fits.are_over(threads=2)
+    assert not fits.take(0.1)
     assert machine.processes == []
 
 
-@pytest.mark.parametrize("why", ["noted", "process has ended", "no process is allowed"])
-def test_none_is_taken_where_kernels_are_there_or_nobody_compiles_them(machine: Machine, why: str) -> None:
+def test_they_are_over_once_the_kernels_are_noted(machine: Machine) -> None:
     fits = FirstFits()
-    machine.allowed = why != "no process is allowed"
-    assert fits.take(0.1, threads=2) is machine.allowed
-    machine.noted = why == "noted"
-    for process in machine.processes:
-        process.code = 0 if why == "process has ended" else None
-    assert not fits.take(0.1, threads=2)
-    machine.noted = False
-    for process in machine.processes:
-        process.code = None
-    assert not fits.take(0.1, threads=2)  # nor later
+    assert fits.take(0.1)
+    machine.noted = True
+    assert fits.are_over(threads=2)
+
+
+def test_they_are_over_where_nobody_compiles(machine: Machine) -> None:
+    fits, others = FirstFits(), FirstFits()
+    assert fits.take(0.1)
+    machine.processes[0].code, machine.allowed = 0, False
+    for ended in (fits, others):
+        assert not ended.take(0.1)
+        assert ended.are_over(threads=2)
 
 
 def models(x: np.ndarray, y: np.ndarray, weight: np.ndarray) -> list[str]:

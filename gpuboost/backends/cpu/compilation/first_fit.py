@@ -32,20 +32,27 @@ class FirstFits:
         self._lock, self._left = threading.Lock(), seconds
         self._process: subprocess.Popen[bytes] | None = None
 
-    def take(self, seconds: float, threads: int) -> bool:
-        """True if a fit that takes NumPy so long need not wait for kernels, which a process compiles meanwhile.
+    def are_over(self, threads: int) -> bool:
+        """True if fits are left to kernels: they are on disk, or the time for fits by NumPy is used up.
 
-        Never with one thread, as in a pool's workers: no process is started there.
+        So they are with one thread, as in a pool's workers: no process is started there.
         """
         with self._lock:
-            if threads == 1 or seconds > self._left:
+            if self._left > 0.0 and is_noted(KERNELS):
+                self._left = 0.0
+            return threads == 1 or self._left <= 0.0
+
+    def take(self, seconds: float) -> bool:
+        """True if a fit that takes NumPy so long need not wait for kernels, which a process compiles meanwhile."""
+        with self._lock:
+            if seconds > self._left:
                 return False
             if self._process is None:
                 self._process = start_process(KERNELS, _RUN)
                 if self._process is not None and self._process.stdin is not None:
                     self._process.stdin.close()  # it is told nothing
-            if self._process is None or is_noted(KERNELS) or self._process.poll() is not None:
-                self._left = -1.0
+            if self._process is None or self._process.poll() is not None:
+                self._left = 0.0
                 return False
             self._left -= seconds
             return True
@@ -53,7 +60,7 @@ class FirstFits:
     def end(self) -> None:
         """Leave all fits to kernels from now on."""
         with self._lock:
-            self._left = -1.0
+            self._left = 0.0
 
 
 FIRST_FITS = FirstFits()
