@@ -18,6 +18,8 @@ import pytest
 from hypothesis import settings
 
 from gpuboost.backends.cpu.compilation.background import PREDICTION
+from gpuboost.backends.cpu.compilation.first_fit import FIRST_FITS
+from gpuboost.backends.prediction.first_rows import FIRST
 from gpuboost.kernels.common.disk_cache import note, usable_folder
 
 settings.register_profile("steady", max_examples=15, derandomize=True, deadline=None, print_blob=True)
@@ -27,7 +29,9 @@ settings.load_profile("steady")
 
 
 def pytest_sessionstart() -> None:
-    """Take the kernels of prediction for compiled: NumPy would predict until they are, and they would not be tested."""
+    """Leave fits and predictions to kernels: NumPy would have the first ones, and the kernels would not be tested."""
+    FIRST_FITS.end()
+    FIRST.end()
     if usable_folder():
         note(PREDICTION)
 

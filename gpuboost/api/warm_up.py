@@ -14,6 +14,7 @@ from gpuboost.api.ranker import GradientBoostingRanker
 from gpuboost.api.regressor import GradientBoostingRegressor
 from gpuboost.arguments import is_one_of
 from gpuboost.backends.cpu.compilation.background import BACKGROUND
+from gpuboost.backends.cpu.compilation.first_fit import FIRST_FITS, note_kernels
 from gpuboost.backends.cpu.histograms import PACKED_ROWS
 from gpuboost.backends.prediction.first_rows import FIRST
 from gpuboost.data.columns import FROM_DTYPE
@@ -55,7 +56,8 @@ def warm_up(kinds: Sequence[str] | None = None, *, n_jobs: int | None = None) ->
     """
     chosen = _chosen(kinds)
     parameters.threads(n_jobs)
-    FIRST.end()  # its predictions would compile nothing
+    FIRST_FITS.end()  # NumPy's fits and predictions would compile nothing
+    FIRST.end()
     seconds = {}
     for kind in chosen:
         begin = time.perf_counter()
@@ -64,6 +66,8 @@ def warm_up(kinds: Sequence[str] | None = None, *, n_jobs: int | None = None) ->
                 KINDS[kind](_data(rows, dtype), n_jobs)
         BACKGROUND.wait()
         seconds[kind] = time.perf_counter() - begin
+    if not PLAIN.isdisjoint(chosen):
+        note_kernels()
     return seconds
 
 
@@ -147,3 +151,5 @@ KINDS: dict[str, Callable[[NDArray[Any], int | None], None]] = {
     "langevin": _with(langevin=Langevin()),
     "contributions": _contributions,
 }
+PLAIN = {"regression", "classification", "multiclass"}
+"""Kinds that use the kernels of a plain fit"""

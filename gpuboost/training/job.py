@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from gpuboost import backends
 from gpuboost.backends.devices import Choice, processors
 from gpuboost.data.columns import Columns
 from gpuboost.data.dataset import Dataset
@@ -27,7 +26,7 @@ from gpuboost.training.callbacks import Monitoring, RawEvalSet
 from gpuboost.training.checkpoint import CheckpointState, Fingerprint, fingerprint, fingerprint_with_values
 from gpuboost.training.checks import check_custom_loss, check_of_metrics, warn_of_light_weights, warn_of_unused_start
 from gpuboost.training.constraints.by_column import ByColumn
-from gpuboost.training.devices import as_device_array, machine, on_host, settled, size_of
+from gpuboost.training.devices import as_device_array, backend_of, machine, on_host, settled, size_of
 from gpuboost.training.diverging import warn_of_steep_loss
 from gpuboost.training.features import Features, features, named, split, training_set, with_encoding
 from gpuboost.training.files import Saved, write, written
@@ -93,7 +92,7 @@ def job(
         training_set=training_set(inputs, target, with_x=recipe.base_learner is not None),
         eval_sets=sets,
         monitoring=monitoring,
-        backend=backends.get(choice.name, threads),
+        backend=backend_of(choice, threads, recipe, inputs.rows, inputs.cuts, watches=bool(sets)),
         choice=choice,
         threads=threads,
         run=run,

@@ -237,12 +237,14 @@ FIT = """
 import sys
 import numpy as np
 import gpuboost as gb
+from gpuboost.backends.cpu.compilation.first_fit import FIRST_FITS
 from gpuboost.backends.cpu.compilation.warm_up import HELPER
 from gpuboost.kernels.common import fixed_point
 from gpuboost.kernels.growth import finished, partition, small_trees as levels
 from gpuboost.kernels.histograms import histogram
 from gpuboost.kernels.splits import split
 
+FIRST_FITS.end()  # or NumPy fits
 n, categorical = int(sys.argv[1]), sys.argv[2] == "categorical"
 random = np.random.default_rng(0)
 x = random.integers(0, 50, (n, 5)).astype(np.float32)

@@ -205,7 +205,7 @@ from gpuboost.types import TrainingSet
 rng = np.random.default_rng(0)
 data = TrainingSet(None, None, rng.integers(0, 2, 300).astype(float), query_start=np.arange(0, 301, 30))
 for text in sys.argv[1:]:
-    loss = eval(text, vars(losses))
+    loss = eval(text, {name: getattr(losses, name) for name in losses.__all__})
     scores = rng.normal(size=(1, 300))
     found, expected = (machine.gradients(loss, scores, data, None) for machine in (Cpu(1), Reference()))
     assert found.g.tobytes() == expected.g.tobytes() and found.h.tobytes() == expected.h.tobytes(), text

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -49,12 +49,19 @@ from gpuboost.types import (
     TrainingSet,
 )
 
+GrowTree: TypeAlias = Callable[[TrainingSet, Target, int, Candidates, Limits, Key | None], Structure]
+"""See ``Backend.grow``"""
+
 
 class Reference:
     """The backend that defines the others."""
 
     name = "reference"
     offers = Capabilities()
+
+    def __init__(self, grow: GrowTree = reference_growth.grow) -> None:
+        """grow: another way to the same trees."""
+        self._grow = grow
 
     # the data, once
 
@@ -175,7 +182,7 @@ class Reference:
         self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits,
         key: Key | None = None,
     ) -> Structure:  # fmt: skip
-        return reference_growth.grow(data, target, output, candidates, limits, key)
+        return self._grow(data, target, output, candidates, limits, key)
 
     def grow_together(
         self, data: TrainingSet, target: Target, searched: Gradients, candidates: Candidates, limits: Limits
