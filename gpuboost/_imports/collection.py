@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -15,13 +16,14 @@ def no_collection() -> Iterator[None]:
     the first function of numba.cuda, which loads most of that package, two fifths, and of the import of an estimator
     a tenth.
     """
-    collecting = gc.isenabled()
+    collecting, modules = gc.isenabled(), len(sys.modules)
     gc.disable()
     try:
         yield
     finally:
         if collecting:
-            _count_as_old()
+            if len(sys.modules) > modules:
+                _count_as_old()
             gc.enable()
 
 

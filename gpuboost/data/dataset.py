@@ -322,6 +322,11 @@ class Dataset:
         return int(self._x.nnz) if hasattr(self._x, "nnz") else self.shape[0] * self.shape[1]
 
     @property
+    def is_array(self) -> bool:
+        """True if the features are a dense array in the host's memory: not sparse, not on a device, not in a file."""
+        return isinstance(self._x, np.ndarray)
+
+    @property
     def in_files(self) -> bool:
         """True if the features are in Parquet files and not in memory."""
         return isinstance(self._x, ParquetRows)

@@ -190,7 +190,7 @@ def backend_of(
 
     rows: (n, d) numbers, or the Dataset that has them. watches: there are other rows to watch.
     """
-    if choice.name == "cpu" and not watches and _is_plain(recipe) and _are_in_memory(rows):
+    if choice.name == "cpu" and not watches and _is_plain(recipe) and _is_array(rows):
         with no_collection():
             from gpuboost.backends.cpu.compilation.first_fit import FIRST_FITS  # it imports numba
         if not FIRST_FITS.are_over(threads):
@@ -204,10 +204,8 @@ def backend_of(
     return backends.get(choice.name, threads)
 
 
-def _are_in_memory(rows: Any) -> bool:
-    """True for a dense array of the host."""
-    in_memory = not isinstance(rows, Dataset) or not rows.in_files
-    return in_memory and isinstance(rows.x if isinstance(rows, Dataset) else rows, np.ndarray)
+def _is_array(rows: Any) -> bool:
+    return rows.is_array if isinstance(rows, Dataset) else isinstance(rows, np.ndarray)
 
 
 def _is_plain(recipe: Recipe) -> bool:

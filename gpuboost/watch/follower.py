@@ -57,7 +57,7 @@ class Follower:
     def shown(self, ensemble: Ensemble) -> Ensemble:
         """Show the last rounds; the finished ensemble up to the round in which a watcher asked for a stop."""
         self._show_waiting()
-        return ensemble if self._kept is None else ensemble.first(self._kept)
+        return ensemble if self._kept in (None, ensemble.n_rounds) else ensemble.first(self._kept)
 
     def _show_waiting(self) -> bool:
         """Show rounds, up to one after which a watcher asks for a stop. True if one does."""

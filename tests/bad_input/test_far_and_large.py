@@ -188,7 +188,8 @@ def test_contributions_of_a_tree_that_is_far_too_deep(tmp_path: Path) -> None:
 
 
 def test_a_numba_that_compiles_nothing_is_named() -> None:
-    code = "import os; os.environ['NUMBA_DISABLE_JIT'] = '1'; import gpuboost as gb; gb.GradientBoostingRegressor"
+    code = "import os; os.environ['NUMBA_DISABLE_JIT'] = '1'; import gpuboost as gb"
+    code += "; gb.GradientBoostingRegressor().fit([[0.0], [1.0]], [0.0, 1.0])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "DeviceError: NUMBA_DISABLE_JIT: gpuboost computes in kernels that numba compiles" in done.stderr
 

@@ -122,6 +122,13 @@ class _Sampled:
     def first_infinite(self) -> None:
         """None: infinite values are refused where they are read."""
 
+    def on_same_device(self, host: NDArray[Any]) -> NDArray[Any]:
+        """The array itself."""
+        return host
+
+    def wait(self) -> None:
+        """Do nothing: no device works on the rows."""
+
 
 def read_parquet(
     paths: FilePaths, target: str | None, weight: str | None, group: str | None, features: Sequence[str] | None,
