@@ -48,9 +48,8 @@ def check_ptx(text: str, functions: tuple[DeviceFunction, ...]) -> None:
     assert not _FLOATING.findall(made), f"{name}: a sum of floats depends on who comes first"
 
 
-@pytest.mark.parametrize(
-    "architecture", [a if a == PTX_OF else pytest.param(a, marks=pytest.mark.slow) for a in ARCHITECTURES]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_resources(architecture):
     for text, functions in usual():
         check_resources(text, functions, architecture)
