@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -49,7 +49,6 @@ class TargetStatistics:
     """The statistics of a model, of all training rows."""
 
     prior: Floats  # (k,) mean target
-    prior_weight: float
     counts: bool
     permutations: int
     tables: tuple[StatisticsTable, ...]
@@ -83,7 +82,7 @@ class TargetStatistics:
             if column.table not in rows:
                 table = self.tables[column.table]
                 places = table.rows_of(joined([codes[f] for f in table.columns], [sizes[f] for f in table.columns]))
-                rows[column.table] = table.means(places, self.prior, self.prior_weight), table.counts(places)
+                rows[column.table] = table.means(places, self.prior), table.counts(places)
             means, counts = rows[column.table]
             columns.append(counts if column.output is None else means[:, column.output])
         return arranged(x, columns)
@@ -125,9 +124,10 @@ class TargetStatistics:
             }
             for table in self.tables
         ]
+        weights = [table.prior_weight.tolist() for table in self.tables]
         return {
             "prior": self.prior.tolist(),
-            "prior_weight": self.prior_weight,
+            "prior_weight": weights if len(set(chain(*weights))) > 1 else weights[0][0],
             "counts": self.counts,
             "permutations": self.permutations,
             "tables": tables,
@@ -145,14 +145,13 @@ class TargetStatistics:
         _demand(isinstance(value, dict) and set(value) == _KEYS, f"must be an object of {', '.join(sorted(_KEYS))}")
         prior = _finite(value["prior"], "prior")
         _demand(len(prior) > 0, "prior must hold a number for each class, so at least one")
-        weight = _finite([value["prior_weight"]], "prior_weight")[0]
-        _demand(weight > 0.0, "prior_weight must be above 0")
         _demand(isinstance(value["counts"], bool), "counts must be true or false")
         permutations = value["permutations"]
         _demand(type(permutations) is int and 1 <= permutations <= 64, "permutations must be an integer from 1 to 64")
         _demand(isinstance(value["tables"], list) and value["tables"], "tables must be a list of one or more")
-        tables = tuple(_table(table, f"tables[{i}]", len(prior), sizes) for i, table in enumerate(value["tables"]))
-        made = cls(prior, float(weight), value["counts"], permutations, tables)
+        weights = _prior_weights(value["prior_weight"], len(value["tables"]), len(prior))
+        tables = tuple(_table(table, f"tables[{i}]", weights[i], sizes) for i, table in enumerate(value["tables"]))
+        made = cls(prior, value["counts"], permutations, tables)
         listed = [table.columns for table in tables]
         _demand(len(set(listed)) == len(listed), "each table must be of other columns")
         joint = {f for columns in listed for f in columns}
@@ -165,11 +164,13 @@ def learned(
     target: Floats,
     weight: Floats | None,
     *,
-    prior_weight: float,
+    prior_weight: float | None,
     counts: bool,
     permutations: int,
 ) -> TargetStatistics:
     """The statistics of training rows. joint: (columns, keys (n,)) of each table; target: (n, k).
+
+    prior_weight: None: chosen for each table and target.
 
     Raises
     ------
@@ -182,8 +183,8 @@ def learned(
         bound = np.abs(mass[:, None] * target).sum()
     if not np.isfinite(bound):
         raise InputError("y: sums of the target by category are beyond float64. Scale it: y / abs(y).max().")
-    tables = tuple(StatisticsTable.of(columns, keys, target, weight) for columns, keys in joint)
-    return TargetStatistics(prior, float(prior_weight), counts, permutations, tables)
+    tables = tuple(StatisticsTable.of(columns, keys, target, weight, prior_weight) for columns, keys in joint)
+    return TargetStatistics(prior, counts, permutations, tables)
 
 
 def training_columns(
@@ -206,7 +207,7 @@ def training_columns(
 
     def of(number: int) -> list[NDArray[np.float32]]:
         group = np.unique(keys[number], return_inverse=True)[1].astype(np.int64)
-        a = statistics.prior_weight
+        a = statistics.tables[number].prior_weight
         made = (ordered_means(group, target, weight, order, statistics.prior, a) for order in orders)
         return [values.astype(np.float32) for values in made]
 
@@ -250,7 +251,17 @@ def _short(values: Floats) -> list[int | float]:
     return [int(v) if v.is_integer() and abs(v) < 2**53 else v for v in values.tolist()]
 
 
-def _table(value: Any, where: str, k: int, sizes: Sequence[int | None]) -> StatisticsTable:
+def _prior_weights(value: Any, n_tables: int, k: int) -> list[Floats]:
+    """(k,) of each table: of a number for all, or a list for each."""
+    if not isinstance(value, list):
+        value = [[value] * k] * n_tables
+    _demand(len(value) == n_tables, "prior_weight must be a number, or a list for each table")
+    weights = [_finite(item, f"prior_weight[{i}]", k) for i, item in enumerate(value)]
+    _demand(all(bool((item > 0.0).all()) for item in weights), "prior_weight must be above 0")
+    return weights
+
+
+def _table(value: Any, where: str, prior_weight: Floats, sizes: Sequence[int | None]) -> StatisticsTable:
     is_table = isinstance(value, dict) and set(value) == _TABLE_KEYS
     _demand(is_table, f"{where} must be an object of {', '.join(sorted(_TABLE_KEYS))}")
     columns = value["columns"]
@@ -267,9 +278,12 @@ def _table(value: Any, where: str, k: int, sizes: Sequence[int | None]) -> Stati
     _demand(whole and all(a < b for a, b in pairwise(keys)), f"{where}.keys must be increasing")
     weight = _finite(value["weight"], f"{where}.weight", len(keys))
     _demand(bool((weight >= 0.0).all()), f"{where}.weight must be 0 or more")
-    _demand(isinstance(value["sums"], list) and len(value["sums"]) == k, f"{where}.sums must be a list for each class")
+    _demand(
+        isinstance(value["sums"], list) and len(value["sums"]) == len(prior_weight),
+        f"{where}.sums must be a list for each class",
+    )
     sums = [_finite(item, f"{where}.sums[{j}]", len(keys)) for j, item in enumerate(value["sums"])]
-    return StatisticsTable(tuple(columns), np.array(keys, np.int64), weight, np.stack(sums, axis=1))
+    return StatisticsTable(tuple(columns), np.array(keys, np.int64), weight, np.stack(sums, axis=1), prior_weight)
 
 
 def _finite(value: Any, where: str, length: int | None = None) -> Floats:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from gpuboost.arguments import is_integer, is_real
 from gpuboost.errors import RecipeError, shown
 
-PARTITION, ONE_HOT, ORDERED, AUTO = "partition", "one_hot", "ordered", "auto"
+PARTITION, ONE_HOT, ORDERED = "partition", "one_hot", "ordered"
+AUTO: Literal["auto"] = "auto"
 WORDS = (AUTO, PARTITION, ORDERED, ONE_HOT)
 MOST_PERMUTATIONS, MOST_JOINED = 64, 3
 MOST_WEIGHT = 1e100  # of the prior: beyond it every statistic is the prior
@@ -26,7 +27,9 @@ class OrderedTargetStatistics:
         permutations: a model is the mean of this many sequences of trees, each with a permutation of its own, that grow
             in turn: a fit makes ``permutations * n_estimators`` rounds. Statistics of one permutation are noisy, and
             those of several for one sequence would tell a row's own target.
-        prior_weight: rows of the mean target that each category's statistic begins with.
+        prior_weight: rows of the mean target that each category's statistic begins with. ``"auto"``: of each column,
+            combination and class, the variance of the target within categories over that between them, at most 1 and at
+            least 0.01 (empirical Bayes, as ``smooth="auto"`` of scikit-learn's ``TargetEncoder``).
         combinations: up to this many columns are combined to one category, 1 to 3. Of more than 12 columns, the 12 that
             explain most of the target are combined.
         counts: True: the number of training rows of a category is a feature, too.
@@ -38,7 +41,7 @@ class OrderedTargetStatistics:
     """
 
     permutations: int = 4
-    prior_weight: float = 1.0
+    prior_weight: float | Literal["auto"] = AUTO
     combinations: int = 2
     counts: bool = True
     one_hot_max_size: int = 2
@@ -47,8 +50,10 @@ class OrderedTargetStatistics:
         _integer("permutations", self.permutations, 1, MOST_PERMUTATIONS)
         _integer("combinations", self.combinations, 1, MOST_JOINED)
         _integer("one_hot_max_size", self.one_hot_max_size, 0, None)
-        if not is_real(self.prior_weight, 0.0) or not 0.0 < self.prior_weight <= MOST_WEIGHT:
-            _refuse("prior_weight", f"a number above 0, at most {MOST_WEIGHT:g}", self.prior_weight)
+        if self.prior_weight != AUTO and not (
+            is_real(self.prior_weight, 0.0) and 0.0 < self.prior_weight <= MOST_WEIGHT
+        ):
+            _refuse("prior_weight", f"'auto', or a number above 0, at most {MOST_WEIGHT:g}", self.prior_weight)
         if not isinstance(self.counts, bool):
             _refuse("counts", "True or False", self.counts)
 

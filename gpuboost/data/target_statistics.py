@@ -6,6 +6,10 @@ its own target has no part in its value (equation 5); a row to predict is given 
 
 A table is of one categorical column, or of the combinations of several. Keys of combinations are numbers of a mixed
 radix: the codes of the columns, a missing value being the category after the last one.
+
+The weight of the prior that is best for means of few rows is the variance within categories over that between them
+(empirical Bayes): with it the mean of each number of rows estimates the category's own. Both variances are estimated by
+the method of moments (analysis of variance of one random factor).
 """
 
 from __future__ import annotations
@@ -25,6 +29,7 @@ Integers = NDArray[np.int64]
 
 MOST_KEYS = 2**62
 MOST_COLUMNS = 12  # that are combined: 66 pairs
+LEAST_PRIOR_WEIGHT = 0.01  # that is chosen
 _RADIX = 1 << 16
 
 
@@ -36,15 +41,28 @@ class StatisticsTable:
     keys: Integers  # (m,) increasing
     weight: Floats  # (m,) of the training rows
     sums: Floats  # (m, k) of weight times target
+    prior_weight: Floats  # (k,) above 0
 
     @classmethod
-    def of(cls, columns: tuple[int, ...], keys: Integers, target: Floats, weight: Floats | None) -> StatisticsTable:
-        """The sums over training rows. keys: (n,); target: (n, k); weight: (n,) or None."""
+    def of(
+        cls,
+        columns: tuple[int, ...],
+        keys: Integers,
+        target: Floats,
+        weight: Floats | None,
+        prior_weight: float | None = None,
+    ) -> StatisticsTable:
+        """The sums over training rows. keys: (n,); target: (n, k); weight: (n,) or None; prior_weight: None: chosen."""
         distinct, group = np.unique(keys, return_inverse=True)
         mass = np.ones(len(keys)) if weight is None else weight
-        sums = [np.bincount(group, mass * target[:, j], len(distinct)) for j in range(target.shape[1])]
+        listed = [np.bincount(group, mass * target[:, j], len(distinct)) for j in range(target.shape[1])]
         total = np.bincount(group, mass, len(distinct)).astype(np.float64)
-        return cls(columns, distinct, total, np.stack(sums, axis=1).astype(np.float64))
+        sums = np.stack(listed, axis=1).astype(np.float64)
+        if prior_weight is None:
+            chosen = _chosen_prior_weight(group, target, mass, total, sums)
+        else:
+            chosen = np.full(target.shape[1], prior_weight, np.float64)
+        return cls(columns, distinct, total, sums, chosen)
 
     def rows_of(self, keys: Integers) -> Integers:
         """(n,) the row of the table of each key; -1 if it was not there in training."""
@@ -53,17 +71,39 @@ class StatisticsTable:
         places = np.searchsorted(self.keys, keys).clip(max=len(self.keys) - 1)
         return np.where(self.keys[places] == keys, places, -1)
 
-    def means(self, rows: Integers, prior: Floats, prior_weight: float) -> Floats:
+    def means(self, rows: Integers, prior: Floats) -> Floats:
         """(n, k) means of all training rows, for rows to predict; the prior for -1. Equation 4."""
         weight = np.append(self.weight, 0.0)[rows, None]
         sums = np.vstack([self.sums, np.zeros(self.sums.shape[1])])[rows]
-        means: Floats = (sums + prior_weight * prior) / (weight + prior_weight)
+        means: Floats = (sums + self.prior_weight * prior) / (weight + self.prior_weight)
         return means
 
     def counts(self, rows: Integers) -> Floats:
         """(n,) weight of the training rows of the same key; 0 for -1."""
         counts: Floats = np.append(self.weight, 0.0)[rows]
         return counts
+
+
+def _chosen_prior_weight(groups: Integers, target: Floats, mass: Floats, total: Floats, sums: Floats) -> Floats:
+    """(k,) variance within groups over that between them, from ``LEAST_PRIOR_WEIGHT`` to 1; 1 where they are unknown.
+
+    Trees also see the number of rows, and made no use of a larger weight (benchmarks/README.md, ``categories``).
+
+    groups, mass: (n,) numbers and weights of the rows; target: (n, k); total: (m,) and sums: (m, k) of the groups.
+    """
+    n, m, k, every = np.count_nonzero(mass), np.count_nonzero(total), target.shape[1], total.sum()
+    chosen = np.ones(k)
+    spread = every - (total**2).sum() / every  # of the expected squares between groups, the share of their own variance
+    if not 1 < m < n or not spread > 0.0:
+        return chosen
+    means = sums / np.maximum(total, np.finfo(np.float64).tiny)[:, None]
+    for j in range(k):
+        within = (mass * (target[:, j] - means[groups, j]) ** 2).sum() / (n - m)
+        squares = (total * (means[:, j] - sums[:, j].sum() / every) ** 2).sum()
+        between = (squares - (m - 1) * within) / spread
+        if np.isfinite(within) and between > within:
+            chosen[j] = max(within / between, LEAST_PRIOR_WEIGHT)
+    return chosen
 
 
 def joined(codes: Sequence[NDArray[Any]], sizes: Sequence[int]) -> Integers:
@@ -82,12 +122,12 @@ def permutation(n_rows: int, seed: int, number: int) -> Integers:
 
 
 def ordered_means(
-    groups: Integers, target: Floats, weight: Floats | None, order: Integers, prior: Floats, prior_weight: float
+    groups: Integers, target: Floats, weight: Floats | None, order: Integers, prior: Floats, prior_weight: Floats
 ) -> Floats:
     """(n, k) mean target of the rows of the same group that precede each row in the order. Equation 5.
 
-    groups: (n,) numbers from 0; target: (n, k); order: (n,) a permutation of the rows; prior: (k,). Sums are made in
-    the order of the rows, so they are the same on every machine.
+    groups: (n,) numbers from 0; target: (n, k); order: (n,) a permutation of the rows; prior, prior_weight: (k,).
+    Sums are made in the order of the rows, so they are the same on every machine.
     """
     rows = order[_sorted_by(groups[order])]
     group = groups[rows]
@@ -97,7 +137,8 @@ def ordered_means(
     count = _before(mass, start)
     out = np.empty(target.shape)
     for j in range(target.shape[1]):
-        out[rows, j] = (_before(mass * target[rows, j], start) + prior_weight * prior[j]) / (count + prior_weight)
+        a = prior_weight[j]
+        out[rows, j] = (_before(mass * target[rows, j], start) + a * prior[j]) / (count + a)
     return out
 
 

@@ -31,9 +31,10 @@ from gpuboost.model.tree_json import (
 from gpuboost.storage import write
 from gpuboost.types import Ensemble, FittedTree
 
-FORMAT, VERSION = "gpuboost", 4
-# A model is written as the first version that says all of it. 3 has target statistics, 4 may have them.
-PLAIN, WITH_COMPONENTS, WITH_STATISTICS, WITH_SHARED_NODES = 1, 2, 3, 4
+FORMAT, VERSION = "gpuboost", 5
+# A model is written as the first version that says all of it. 3 has target statistics, 4 may have them, 5 has them and
+# may have shared nodes.
+PLAIN, WITH_COMPONENTS, WITH_STATISTICS, WITH_SHARED_NODES, WITH_PRIOR_WEIGHTS = 1, 2, 3, 4, 5
 
 KEYS = ("format", "version", "loss", "columns", "parameters", "extra", "bias", "scale", "features", "trees")
 
@@ -66,6 +67,7 @@ def to_json(
     version = WITH_STATISTICS if "statistics" in columns else WITH_COMPONENTS if ensemble.components else PLAIN
     sharing = _sharing(ensemble)
     version = WITH_SHARED_NODES if any(sharing) else version
+    version = WITH_PRIOR_WEIGHTS if _has_prior_weights(columns) else version
     heads = [("format", FORMAT), ("version", version)]
     heads += [("loss", loss), ("columns", columns), ("parameters", parameters), ("extra", extra)]
     heads += [("bias", ensemble.bias.tolist()), ("scale", list(ensemble.scales) or float(ensemble.scale))]
@@ -104,11 +106,8 @@ def from_json(text: str | bytes) -> ModelRecord:
             "version", f"{version} was made by a newer gpuboost; this one reads up to {VERSION}", advice=advice
         )
     strict.record(document, "", KEYS if version != WITH_COMPONENTS else (*KEYS[:-1], *COMPONENT_KEYS))
-    columns = document["columns"]
-    has_statistics = isinstance(columns, dict) and "statistics" in columns
-    if isinstance(columns, dict) and version != WITH_SHARED_NODES and has_statistics != (version == WITH_STATISTICS):
-        why = f"files of version {WITH_STATISTICS} have it, and of lower ones do not"
-        strict.refuse("columns.statistics", why, version)
+    if isinstance(document["columns"], dict):
+        _check_statistics(document["columns"], version)
     ensemble = _ensemble(document)
     return ModelRecord(
         ensemble, *(strict.free(document[name], name) for name in ("loss", "columns", "parameters", "extra"))
@@ -155,6 +154,21 @@ def _ensemble(document: dict[str, Any]) -> Ensemble:
     return Ensemble(bias, cuts, tuple(tree for tree, _ in pairs), factors, float(scales[-1]), past)
 
 
+def _check_statistics(columns: dict[str, Any], version: int) -> None:
+    if version < WITH_SHARED_NODES and ("statistics" in columns) != (version == WITH_STATISTICS):
+        why = f"files of version {WITH_STATISTICS} have it, and of lower ones do not"
+        strict.refuse("columns.statistics", why, version)
+    if _has_prior_weights(columns) != (version == WITH_PRIOR_WEIGHTS):
+        why = f"files of version {WITH_PRIOR_WEIGHTS} list it for each table, and of lower ones have one number"
+        strict.refuse("columns.statistics.prior_weight", why, version)
+
+
+def _has_prior_weights(columns: dict[str, Any]) -> bool:
+    """True if the tables of target statistics differ in the weight of the prior."""
+    statistics = columns.get("statistics")
+    return isinstance(statistics, dict) and isinstance(statistics.get("prior_weight"), list)
+
+
 def _sharing(ensemble: Ensemble) -> list[bool]:
     """Flags of the trees that have the nodes of their round's first tree."""
     k, trees = ensemble.n_outputs, ensemble.trees
@@ -167,7 +181,7 @@ def _trees(lines: list[Any], k: int, columns: TreeFeatures, version: int) -> lis
     some = False
     for i, line in enumerate(lines):
         where, output = f"trees[{i}]", i % k
-        if version == WITH_SHARED_NODES and output > 0 and shares(line):
+        if version >= WITH_SHARED_NODES and output > 0 and shares(line):
             some = True
             pairs.append(sharing_tree_from(line, where, output, pairs[i - output][0].nodes))
         else:

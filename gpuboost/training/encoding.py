@@ -104,7 +104,7 @@ def encoded(
         joint,
         values,
         kept_weight,
-        prior_weight=policy.prior_weight,
+        prior_weight=None if policy.prior_weight == AUTO else float(policy.prior_weight),
         counts=policy.counts,
         permutations=policy.permutations,
     )

@@ -282,3 +282,19 @@ def test_a_column_of_many_categories_that_tells_nothing_does_not_lower_the_held_
             losses.append(-np.mean(np.log(np.where(y[1000:] == 1, p, 1 - p))))
         differences.append(losses[1] - losses[0])
     assert np.mean(differences) < 0.005 + 2 * np.std(differences) / np.sqrt(len(differences))
+
+
+def test_a_category_of_few_rows_is_believed_where_rows_of_a_category_are_alike():
+    """Held-out R2 of 600 categories of 2.7 rows; that of means whose prior knows both variances is 0.815."""
+    scores = {"auto": [], 1.0: []}
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        effect, code, new = rng.normal(size=600), rng.integers(0, 600, 1600), rng.integers(0, 600, 4000)
+        y, y_new = (effect[c] + 0.3 * rng.normal(size=len(c)) for c in (code, new))
+        X, X_new = (pd.DataFrame({"c": pd.Categorical(c, categories=range(600))}) for c in (code, new))
+        for weight, found in scores.items():
+            model = gb.GradientBoostingRegressor(n_jobs=2, categorical_encoding=Ordered(prior_weight=weight))
+            found.append(model.fit(X, y).score(X_new, y_new))
+    auto, one = np.mean(scores["auto"]), np.mean(scores[1.0])
+    assert auto > 0.79
+    assert auto > one + 0.015

@@ -185,7 +185,7 @@ def test_an_unknown_entry_is_named() -> None:
 
 
 def test_a_newer_file_says_so() -> None:
-    message = refused(changed(put("version", 5)))
+    message = refused(changed(put("version", 6)))
     assert "made by a newer gpuboost" in message
     assert "columns.statistics" in refused(changed(put("version", 3)))
     newer = {"format": "gpuboost", "version": 7, "whatever": "that may be"}

@@ -57,8 +57,8 @@ def _encoded(model: Json, row: Row) -> list[float]:
 def _with_statistics(columns: Json, x: list[float]) -> list[float]:
     """The columns that trees see: those of X, encoded ones as their mean, and after them those of each table."""
     statistics, seen, added = columns["statistics"], list(x), []
-    a = statistics["prior_weight"]
-    for table in statistics["tables"]:
+    priors = statistics["prior"]
+    for number, table in enumerate(statistics["tables"]):
         key = 0
         for f in table["columns"]:
             size = len(columns["categories"][str(f)])
@@ -66,7 +66,9 @@ def _with_statistics(columns: Json, x: list[float]) -> list[float]:
         place = table["keys"].index(key) if key in table["keys"] else -1
         weight = table["weight"][place] if place >= 0 else 0
         sums = [listed[place] if place >= 0 else 0 for listed in table["sums"]]
-        means = [_float32((s + a * prior) / (weight + a)) for s, prior in zip(sums, statistics["prior"], strict=True)]
+        given = statistics["prior_weight"]
+        each = given[number] if isinstance(given, list) else [given] * len(priors)
+        means = [_float32((s + a * prior) / (weight + a)) for s, a, prior in zip(sums, each, priors, strict=True)]
         if len(table["columns"]) == 1:
             seen[table["columns"][0]] = means.pop(0)
         added += [*means, *([_float32(weight)] if statistics["counts"] else [])]

@@ -77,9 +77,9 @@ class Grammar:
         k, rounds = loss.n_outputs, self.count(0, 4)
         version = 1
         if columns["categories"] and self.rng.random() < 0.4:
-            version = 3
             several = isinstance(loss, PerOutput) or kind == CLASSIFIER
             columns["statistics"] = self.statistics(columns["categories"], k if several else 1)
+            version = 5 if isinstance(columns["statistics"]["prior_weight"], list) else 3
             features = self.features_of_statistics(columns)
         self.features = features
         document = {
@@ -95,10 +95,10 @@ class Grammar:
         }
         if kind == CLASSIFIER and isinstance(loss, PerOutput):
             document["extra"]["classes"] = {"dtype": "int64", "values": list(range(k))}
-        if version == 3 or self.rng.random() < 0.5:
+        if version >= 3 or self.rng.random() < 0.5:
             trees = [self.tree(output) for _ in range(rounds) for output in range(k)]
             if k > 1 and rounds and self.rng.random() < 0.4:
-                document["version"] = 4
+                document["version"] = max(version, 4)
                 trees = [tree for first in range(0, len(trees), k) for tree in self.sharing(trees[first : first + k])]
             return document | {"trees": trees}
         spaces = [self.space() for _ in range(self.count(1, 3))]
@@ -133,11 +133,16 @@ class Grammar:
         listed = [[f] for f in chosen] + ([chosen[:2]] if len(chosen) > 1 else [])
         return {
             "prior": [self.number() for _ in range(k)],
-            "prior_weight": self.one_of([1.0, 0.3, 1e-3, 50.0]),
+            "prior_weight": self.prior_weight(len(listed), k),
             "counts": self.one_of([True, False]),
             "permutations": self.count(1, 3),
             "tables": [self.statistics_table(columns, sizes, k) for columns in listed],
         }
+
+    def prior_weight(self, n_tables: int, k: int) -> float | list[list[float]]:
+        """One number for all tables, or numbers of each that are not all the same."""
+        weights = [[self.one_of([1.0, 0.3, 1e-3, 50.0]) for _ in range(k)] for _ in range(n_tables)]
+        return weights if len({weight for of in weights for weight in of}) > 1 else weights[0][0]
 
     def statistics_table(self, columns: list[int], sizes: dict[int, int], k: int) -> Json:
         every = int(np.prod([sizes[f] + 1 for f in columns]))

@@ -29,6 +29,7 @@ WRONG: dict[str, tuple[Any, ...]] = {
     "count or None": (*NO_NUMBER, 0.5, NAN, INF, 0, -1, -(10**30), True),
     "bins": (*NO_NUMBER, 0.5, NAN, 0, 1, 65_536, -1, 10**30, True),
     "positive": (*NO_NUMBER, NAN, INF, -INF, HUGE, 0, -1, 0.0, -1e-9, True),
+    "positive or auto": (*NO_NUMBER, None, NAN, INF, -INF, HUGE, 0, -1, 0.0, -1e-9, True),
     "positive or None": (*NO_NUMBER, NAN, INF, -INF, HUGE, 0, -1, 0.0, -1e-9, True),
     "missing": ("3", "", [3], {}, object(), 1j, b"1", int, len, INF, -INF, HUGE, True, None, np.array([1.0, 2.0])),
     "rates": (
@@ -656,7 +657,7 @@ def _policies() -> list[Call]:
         "frozen_from": "count or 0",
     }
     smart = {"rate": "anything", "rho": "anything", "paper": "flag"}
-    statistics = {"permutations": "count", "prior_weight": "positive", "counts": "flag"}
+    statistics = {"permutations": "count", "prior_weight": "positive or auto", "counts": "flag"}
     statistics |= {"combinations": "count", "one_hot_max_size": "count or 0"}
     categories = dict.fromkeys(("smoothing", "reg_lambda"), "real or 0")
     categories |= dict.fromkeys(("min_category_rows", "min_group_rows"), "real or None")
