@@ -72,12 +72,15 @@ CASES |= {
 
 
 OTHERS = (
+    "wide and deep",
+    "rows drawn by rank",
+    "lengths of leaves",
+    "features drawn by node",
+    "controlled by leaf",
     "two workers, deep",
     "two workers, drawn rows",
     "any number of rows",
     "rows drawn by losses",
-    "controlled by leaf",
-    "features drawn by node",
     "lengths for quantiles",
     "drawn splines of drawn rows",
     "trees by themselves",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.cuda_compiler import ARCHITECTURES, PTX_OF, CompilerError, device_compiler, ptx, resources
-from support.cuda_modules import TABLE, name_of, others, rows, usual
+from support.cuda_modules import TABLE, cases, name_of, of_files, others, rows, usual
 
 from gpuboost.backends.cuda.codegen.functions import DeviceFunction
 
@@ -55,6 +55,15 @@ def test_resources(architecture):
         check_resources(text, functions, architecture)
 
 
+def test_an_ordinary_fit():
+    """Its modules; the slow tests compile all there are."""
+    fit, *_ = cases()
+    for text, functions in of_files(fit()):
+        check_ptx(text, functions)
+        check_resources(text, functions, PTX_OF)
+
+
+@pytest.mark.slow
 def test_no_product_is_fused_and_no_atomic_operation_spins():
     for text, functions in usual():
         check_ptx(text, functions)
@@ -67,12 +76,14 @@ def test_every_loss_and_every_shape_of_a_tree():
         check_resources(text, functions, 90)
 
 
+@pytest.mark.slow
 def test_every_file_is_reached():
     assert {name_of(text)[0] for text, _ in usual()} == {
         path.relative_to(KERNELS).as_posix() for path in KERNELS.glob("*/*.cu")
     }
 
 
+@pytest.mark.slow
 def test_the_table_names_every_kernel():
     """``cd tests && python -m support.cuda_modules`` writes it anew."""
     device_compiler()

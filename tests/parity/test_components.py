@@ -15,7 +15,7 @@ from emulator.sanitizer import sanitized
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.builders import GRADIENT_KINDS, random_case, random_gradients, sparse
-from support.examples import examples
+from support.examples import daily, examples
 from support.training import device
 
 import gpuboost as gb
@@ -41,10 +41,10 @@ from gpuboost.types import Cuts, Ensemble, Gradients, SparseBins, TrainingSet
 FAMILIES: list[tuple[Any, ...]] = [
     (Linear(), Spline(knots=5)),
     (Spline(knots=4, degree=1, difference=1, scale="value"), CategoricalRidge(df=2.0)),
+    (LinearTree(max_depth=2),),
     (TensorSpline(pairs=((0, 1), (1, 0)), knots=2, cells=5), Linear()),
     (Linear(), Tree(max_depth=2), CategoricalRidge(df=2.0), Tree(max_depth=2), Tree(max_depth=4)),
     (Tree(max_depth=3),),
-    (LinearTree(max_depth=2),),
 ]
 CLASSES = {"logistic": 2, "softmax": 3}
 
@@ -73,7 +73,9 @@ def text(ensemble: Ensemble) -> str:
     return file.to_json(ensemble, {}, {}, {}, {})
 
 
-@pytest.mark.parametrize("families", FAMILIES, ids=lambda given: "+".join(type(one).__name__ for one in given))
+@pytest.mark.parametrize(
+    "families", daily(FAMILIES, 3), ids=lambda given: "+".join(type(one).__name__ for one in given)
+)
 @settings(max_examples=examples(10), deadline=None, derandomize=True)
 @given(
     seed=st.integers(0, 1000),

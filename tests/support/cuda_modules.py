@@ -56,12 +56,13 @@ TABLE = Path(__file__).resolve().parents[2] / "kernels" / "RESOURCES.md"
 
 @cache
 def usual() -> frozenset[Asked]:
-    """The modules of data that live on a device, and of trainings that between them reach every file.
+    """The modules of data that live on a device, and of trainings that between them reach every file."""
+    return frozenset[Asked]().union(*(of_files(case()) for case in cases()))
 
-    Without kernels whose text is Python: kernels/LINKED.md has these.
-    """
-    asked = frozenset[Asked]().union(*(case() for case in cases()))
-    return frozenset((text, functions) for text, functions in asked if "#line 1 " in text)
+
+def of_files(asked: set[Asked]) -> set[Asked]:
+    """Without kernels whose text is Python: kernels/LINKED.md has these."""
+    return {(text, functions) for text, functions in asked if "#line 1 " in text}
 
 
 def cases() -> tuple[Callable[[], set[Asked]], ...]:

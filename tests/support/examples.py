@@ -23,6 +23,11 @@ def examples_of(values: Sequence[Any], at_least: int) -> Sequence[Any]:
     return values[: max(at_least, len(values) * settings.default.max_examples // FULL)]
 
 
+def daily(values: Sequence[Any], first: int) -> list[Any]:
+    """The values of a parameter, for ``parametrize``: the first ones every day, the others marked slow."""
+    return [*values[:first], *(pytest.param(value, marks=pytest.mark.slow) for value in values[first:])]
+
+
 def crossed(*axes: Sequence[Any]) -> list[Any]:
     """Every combination of the values of some parameters, for ``parametrize``.
 
