@@ -12,6 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+from support.examples import THOROUGH
 
 from gpuboost.backends.cpu.compilation import warm_up as cpu_first_fit
 from gpuboost.backends.cpu.compilation.warm_up import Helper
@@ -267,9 +268,15 @@ OWN = {"search", "pick", "settle_rows", "to_settle", "bound_last_level", "take_a
 """What the first process compiles itself."""
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("rows", [500, 80_000])
-@pytest.mark.parametrize("kind", ["numeric", "categorical"])
+@pytest.mark.parametrize(
+    ("rows", "kind"),
+    [
+        pytest.param(500, "categorical", marks=pytest.mark.slow),
+        pytest.param(80_000, "numeric", marks=pytest.mark.slow),
+        pytest.param(500, "numeric", marks=THOROUGH),
+        pytest.param(80_000, "categorical", marks=THOROUGH),
+    ],
+)
 def test_the_other_process_compiles_what_a_fit_asks_for(tmp_path: Path, rows: int, kind: str) -> None:
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "OMP_NUM_THREADS": ""}
     done = subprocess.run(

@@ -128,7 +128,7 @@ def test_held_out_scores_are_those_of_float64(name: str, data_dir: Path) -> None
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SETS)
 def test_held_out_scores_are_those_of_float64_on_more_sets(name: str, data_dir: Path) -> None:
-    assert_nothing_is_lost(name, 3_000, 20, 4)
+    assert_nothing_is_lost(name, 2_000, 10, 4)
 
 
 def test_heavy_tails_need_more_than_16_bits_and_have_them() -> None:

@@ -6,6 +6,7 @@ import math
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from itertools import product
 from os import environ
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 from numba import njit
 from support.cuda_compiler import ARCHITECTURES, ptx, resources
+from support.examples import THOROUGH
 from support.linked_modules import FUSED, Linked, fused, modules
 
 from gpuboost.backends.cuda.codegen import linking, numba_cuda
@@ -47,15 +49,22 @@ def chosen() -> Iterator[Linked]:
 @needs_numba_cuda
 @pytest.mark.parametrize("module", list(chosen()), ids=named)
 def test_no_product_is_fused_with_a_sum(module: Linked) -> None:
-    """For sm_90; the slow test takes every module and architecture."""
+    """For sm_90; the slow tests take every module, and every architecture."""
     assert fused(module, 90) == 0
 
 
+def every() -> Iterator[Any]:
+    """Every module and architecture: slow are those of sm_90, and of the chosen modules; the others are thorough."""
+    some = [named(module) for module in chosen()]
+    for module, architecture in product(modules(), ARCHITECTURES):
+        marks = [pytest.mark.slow] if architecture == 90 or named(module) in some else THOROUGH
+        yield pytest.param(module, architecture, marks=marks, id=f"{named(module)} sm_{architecture}")
+
+
 @needs_numba_cuda
-@pytest.mark.slow
-@pytest.mark.parametrize("module", list(modules()), ids=named)
-def test_nor_in_any_loss_and_on_any_architecture(module: Linked) -> None:
-    assert [fused(module, architecture) for architecture in ARCHITECTURES] == [0] * len(ARCHITECTURES)
+@pytest.mark.parametrize(("module", "architecture"), list(every()))
+def test_nor_in_any_loss_and_on_any_architecture(module: Linked, architecture: int) -> None:
+    assert fused(module, architecture) == 0
 
 
 def polynomial(x: float) -> float:

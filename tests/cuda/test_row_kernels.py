@@ -68,7 +68,7 @@ runtime.wait()
     ("sanitize", "how", "n"),
     [
         ("thread", "chained", 400),
-        ("thread", "unchained", 5_000),
+        pytest.param("thread", "unchained", 5_000, marks=pytest.mark.thorough),
         ("address", "random", 400),
         ("address", "random", 5_000),
         ("undefined", "random", 400),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -49,7 +48,8 @@ def assert_one_machine(recipe: Recipe, case: Case, shards: tuple[int, ...] = (1,
         assert run(recipe, data, backend, **given) == expected, size
 
 
-@pytest.mark.parametrize(("growth", "least"), daily(list(product([LeafWise, DepthWise, Oblivious], [40, 1])), 1))
+@pytest.mark.parametrize("least", daily([40, 1], 1))
+@pytest.mark.parametrize("growth", daily([LeafWise, DepthWise, Oblivious], 1))
 def test_every_growth(growth: type, least: int) -> None:
     case = random_case(2, ROWS, 6, categorical=0.3, missing=0.05, target="binary")
     recipe = Recipe(losses.Logistic(), 3, 0.5, growth(Limits(16, 5, min_samples_leaf=least)))

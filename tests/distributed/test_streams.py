@@ -14,7 +14,7 @@ from emulator import FakeCupy, Schedule, require_compiler
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.builders import model_bytes, random_case
-from support.examples import examples
+from support.examples import THOROUGH, examples
 
 from gpuboost import losses
 from gpuboost.backends.cpu.backend import Cpu
@@ -130,13 +130,13 @@ SCHEDULES: list[Execution] = [
 
 
 def in_every_order(executions: list[Execution]) -> list[Any]:
-    """Each with each order of the streams. In everyday runs the first has all orders, and the others one each."""
+    """Each with each order of the streams. The first has all orders, and the others one each; the rest is thorough."""
     return [
         pytest.param(
             execution,
             order,
             id=f"{order}-{execution!r}",
-            marks=pytest.mark.slow if i > 0 and i % len(ORDERS) != j else (),
+            marks=THOROUGH if i > 0 and i % len(ORDERS) != j else (),
         )
         for i, execution in enumerate(executions)
         for j, order in enumerate(ORDERS)

@@ -38,6 +38,7 @@ def test_files_of_the_grammar_load_and_predict_what_they_say(tmp_path: Path) -> 
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_many_files_of_the_grammar(tmp_path: Path) -> None:
     for seed in range(CASES, CASES + MANY):
         _check_valid(seed, tmp_path)

@@ -1,4 +1,7 @@
-"""Fewer examples of a property in everyday runs: 15 % of what is drawn, and a part of what is crossed."""
+"""Fewer examples of a property in everyday runs: 15 % of what is drawn, and a part of what is crossed.
+
+Slow tests have more of what is crossed, and thorough ones the rest.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from hypothesis import settings
 
 FULL = 100  # examples of a test that names no number, in a profile that draws them all
 FEWEST = 6
+THOROUGH = (pytest.mark.slow, pytest.mark.thorough)  # what ``.ci/run`` leaves to ``.ci/run thorough``
 
 
 def examples(count: int) -> int:
@@ -31,13 +35,14 @@ def daily(values: Sequence[Any], first: int) -> list[Any]:
 def crossed(*axes: Sequence[Any]) -> list[Any]:
     """Every combination of the values of some parameters, for ``parametrize``.
 
-    Everyday runs have as few of them as hold each value; the others are marked slow. A value that is a tuple stands for
-    several parameters.
+    Everyday runs have as few of them as hold each value, slow tests half of the others, which hold every two values of
+    different parameters if there are at least three of these. A value that is a tuple stands for several parameters.
     """
     everyday = {tuple(i % len(axis) for axis in axes) for i in range(max(map(len, axes)))}
     made = []
     for places in product(*(range(len(axis)) for axis in axes)):
         values = [axis[place] for axis, place in zip(axes, places, strict=True)]
         parts = [value if isinstance(value, tuple) else (value,) for value in values]
-        made.append(pytest.param(*chain(*parts), marks=() if places in everyday else pytest.mark.slow))
+        marks = () if places in everyday else pytest.mark.slow if sum(places) % 2 else THOROUGH
+        made.append(pytest.param(*chain(*parts), marks=marks))
     return made
