@@ -7,10 +7,12 @@ is not counted. A ratio is our median over that of the fastest peer; CPU seconds
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -234,12 +236,21 @@ def _save_models(folder: str, names: Sequence[str]) -> None:
 
 
 def _process(code: str, empty_cache: bool = False) -> Callable[[], None]:
+    """A run of Python. Processes that still compile when it has ended are killed: they would slow down the next run."""
+
     def run() -> None:
         with TemporaryDirectory() as cache:
             variables = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
             if empty_cache:
                 variables |= {"GPUBOOST_CACHE_DIR": cache}
-            subprocess.run([sys.executable, "-c", code], env=variables, check=True, capture_output=True)
+            command = [sys.executable, "-c", code]
+            process = subprocess.Popen(command, env=variables, process_group=0, stdout=subprocess.DEVNULL)
+            try:
+                if process.wait():
+                    raise subprocess.CalledProcessError(process.returncode, command)
+            finally:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
 
     return run
 

@@ -112,7 +112,7 @@ def _one_leaf() -> Ensemble:
 
 
 def _started(kind: str) -> subprocess.Popen[bytes] | None:
-    process = start_process(_note(kind), _RUN, kind)
+    process = start_process(_note(kind), _RUN, kind, background=True)
     if process is not None and process.stdin is not None:
         process.stdin.close()  # it is told nothing
     return process

@@ -48,7 +48,7 @@ class FirstFits:
             if seconds > self._left:
                 return False
             if self._process is None:
-                self._process = start_process(KERNELS, _RUN)
+                self._process = start_process(KERNELS, _RUN, background=True)
                 if self._process is not None and self._process.stdin is not None:
                     self._process.stdin.close()  # it is told nothing
             if self._process is None or self._process.poll() is not None:

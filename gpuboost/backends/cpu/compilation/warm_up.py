@@ -28,6 +28,7 @@ from gpuboost.kernels.gradients import pointwise
 
 TIMEOUT = 60.0  # seconds that each process waits for the other; both are done in a fifth of that
 GO_ON, STOP = b"+", b"-"  # messages to the helper process
+_GIVE_WAY = "import os; hasattr(os, 'nice') and os.nice(10); "
 _RUN = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
     "from gpuboost.backends.cpu.compilation.warm_up import compile_share; compile_share(*sys.argv[2:])"
@@ -140,15 +141,20 @@ def _started(wanted: tuple[str, str]) -> subprocess.Popen[bytes] | None:
     return start_process("-".join(wanted), _RUN, *wanted)
 
 
-def start_process(what: str, program: str, *arguments: str) -> subprocess.Popen[bytes] | None:
+def start_process(what: str, program: str, *arguments: str, background: bool = False) -> subprocess.Popen[bytes] | None:
     """A process that compiles; None if ``what`` is noted, or if Python cannot be started (frozen or embedded).
 
     program: text; it is given ``sys.path`` as JSON, and the arguments.
+    background: at a lower priority, since this process goes on meanwhile.
     """
     folder, python = usable_folder(), sys.executable or ""
     plain_python = Path(python).stem.lower().startswith("python") and not getattr(sys, "frozen", False)
     if not (folder and plain_python) or is_noted(what):
         return None
+    flags: int = getattr(subprocess, "CREATE_NO_WINDOW", 0)
+    if background:
+        program = _GIVE_WAY + program
+        flags |= getattr(subprocess, "BELOW_NORMAL_PRIORITY_CLASS", 0)  # of Windows, which has no os.nice
     try:
         return subprocess.Popen(
             [python, "-P", "-c", program, json.dumps([str(path) for path in sys.path]), *arguments],
@@ -156,7 +162,7 @@ def start_process(what: str, program: str, *arguments: str) -> subprocess.Popen[
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             env=os.environ | {"NUMBA_CACHE_DIR": folder},
-            creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
+            creationflags=flags,
         )
     except (OSError, ValueError):  # not allowed here
         return None
