@@ -116,6 +116,7 @@ def test_functions_of_bins_are_fitted_on_a_gpu_too(
     np.testing.assert_array_equal(gb.export.to_table(model)["effect"], gb.export.to_table(host)["effect"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("learner", [LinearTree(max_depth=1), DecisionTreeRegressor(max_depth=1)], ids=name_of)
 def test_what_a_gpu_cannot_add_up_predicts_on_the_cpu(learner: Any) -> None:
     x, y = rows()

@@ -14,6 +14,7 @@ X = np.column_stack([rng.integers(0, 4, 80), rng.normal(size=80)]).astype(float)
 Y = X[:, 1] + (X[:, 0] == 2) + 0.3 * rng.normal(size=80)
 
 
+@pytest.mark.slow
 def test_pairs_of_feature_and_cut_are_refused_with_categories() -> None:
     kw: dict[str, Any] = {"n_estimators": 2, "max_depth": 1, "learners": gb.RandomLearners(3), "n_jobs": 1}
     categorical = gb.GradientBoostingRegressor(categorical_features=[0], **kw)

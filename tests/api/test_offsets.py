@@ -118,6 +118,7 @@ def test_every_way_to_run_gives_one_model(claims: Any, model: Any, execution: di
         assert bytes_of(fitted) == bytes_of(model)
 
 
+@pytest.mark.slow
 def test_a_gpu_and_shards_on_gpus_give_the_same_bytes(claims: Any, model: Any) -> None:
     x, y, offset = claims
     watched = {"eval_set": (x[:50], y[:50], None, offset[:50])}

@@ -34,6 +34,7 @@ def test_entries_of_drawn_rows_in_their_order(threads: int, share: float) -> Non
         assert found.bin[mine].tolist() == stored.bin[theirs][kept[theirs]].tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", [gb.UniformSampling(0.3), gb.MVS(0.2), gb.GOSS(0.1, 0.1)], ids=repr)
 def test_the_same_model_as_from_every_entry(rule: object, monkeypatch: pytest.MonkeyPatch) -> None:
     """Few entries for each cell, so that columns are searched; and the bins of dense rows are the same bins."""

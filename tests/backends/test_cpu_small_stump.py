@@ -84,6 +84,7 @@ def test_small_data_take_one_call(calls: list[int]) -> None:
     assert len(calls) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ridge", [2.0**61, 2.0**63, 1e30])
 def test_a_ridge_that_the_quick_search_cannot_take(ridge: float) -> None:
     """Units of h are 1 here, so 2**62 is where it ends."""

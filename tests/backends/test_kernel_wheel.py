@@ -57,6 +57,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[int]]:
     return kernel_wheel._write(folder, cache, {"target": json.loads(target), "requires": REQUIRES}), drawn
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not prebuilt._has(REQUIRES), reason="the processor is not an x86-64-v2")
 def test_first_process_of_a_machine_compiles_nothing(wheel: tuple[Path, list[int]], tmp_path: Path) -> None:
     archive, drawn = wheel

@@ -94,10 +94,11 @@ def counted(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> list[Any]
 
 
 EACH = [pytest.param(kind, marks=pytest.mark.slow) if kind.startswith(OF_OTHER_KERNELS) else kind for kind in KINDS]
-"""Each of the others takes some 16 seconds to compile."""
+"""Each of the kernels of these, and of ``test_bytes_are_those_of_one_thread``, takes some 16 seconds to compile."""
 
 
-@pytest.mark.parametrize("kind", EACH)
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
 def test_bytes_are_those_of_one_thread(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     roles = counted(monkeypatch, kernel, "grow")
     together = model_bytes(tmp_path, MANY, 3, **KINDS[kind])
@@ -135,6 +136,7 @@ def test_fits_of_several_python_threads_do_not_meet(tmp_path: Path) -> None:
         assert [fit.result() for fit in fits] == expected * 4
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("eager")
 def test_gradients_that_are_not_finite_are_refused() -> None:
     x, y = FEW
@@ -215,6 +217,7 @@ sys.exit(0 if statuses == [0, 0] and np.array_equal(fit(), expected) else 1)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_process_that_is_forked_after_a_fit_fits_large_trees() -> None:
     """The threads of its parent do not live in it. In a process of its own: later Pythons warn of such forks."""

@@ -14,6 +14,7 @@ import pytest
 from emulator import emulated_runtime
 from support.builders import random_case
 from support.drawing import cuda, device, drawn, host, several, states_of
+from support.examples import crossed
 from support.rules import KEY, PROBABILITY_RULES
 from support.training import submitted
 
@@ -79,8 +80,11 @@ def same_on(backend: Cuda, gradients: Gradients, rule: ProbabilityRule) -> bool:
     return (rows, by) == drawn(expected)
 
 
-@pytest.mark.parametrize("rule", [*PROBABILITY_RULES, margin()], ids=repr)
-@pytest.mark.parametrize("kind", ["equal", "two values", "one bit", "stretches", "log-normal"])
+@pytest.mark.parametrize(
+    ("rule", "kind"),
+    crossed([*PROBABILITY_RULES, margin()], ["equal", "two values", "one bit", "stretches", "log-normal"]),
+    ids=str,
+)
 def test_blocks_that_hold_as_many_rows_as_they_may(rule: ProbabilityRule, kind: str) -> None:
     assert same_on(one_multiprocessor(), full_blocks(kind), rule)
 
@@ -198,6 +202,7 @@ def test_a_round_is_one_graph_that_waits_for_nothing(rule: Sampling, beside: Sam
         assert one["graph nodes"] == plain["graph nodes"] + nodes
 
 
+@pytest.mark.slow
 def test_memory_is_allocated_in_the_first_rounds_only() -> None:
     runtime, used = emulated_runtime(), []
     recipe = Recipe(losses.Logistic(), 7, 0.3, DepthWise(Limits(8, 3)), smart_second_order(0.4))

@@ -132,6 +132,7 @@ RECORDS = {"State": tree.STATE, "Node": tree.NODE, "Line": tree.LINE, "Route": t
 HEADERS = ("common/common.cuh", "common/blocks.cuh", "common/tree.cuh", "splits/vector_split.cu")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(RECORDS))
 def test_numpy_and_the_compiler_agree_on_a_record(name: str) -> None:
     """Names, order, offsets and sizes."""

@@ -123,6 +123,7 @@ print(path.name, len(path.read_bytes()) > 1000, compilers)
 """
 
 
+@pytest.mark.slow
 @needs_numba_cuda
 def test_a_second_process_compiles_nothing_and_imports_no_compiler(tmp_path: Path) -> None:
     module = tmp_path / "test_linking_function.py"

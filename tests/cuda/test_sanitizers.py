@@ -88,6 +88,7 @@ def test_no_race_where_there_is_none(kernel):
     assert (status, text) == (0, "")
 
 
+@pytest.mark.slow
 def test_a_shared_array_of_one_entry_too_few():
     """The one that stands for all in the quick run."""
     status, text = report("address", "beyond_static")

@@ -40,11 +40,13 @@ RUN = [
 ]
 
 
-HEAVY = {  # thousands of rounds, a search over learners, kernels compiled for all that a service may ask
+HEAVY = {  # thousands of rounds, a search over learners, kernels that no other page needs
     "docs/theory/langevin.md",
     "docs/theory/rgbm.md",
     "docs/how_to/uncertainty.md",
     "docs/how_to/deployment.md",
+    "docs/how_to/several_outputs.md",
+    "docs/losses.md",
 }
 
 

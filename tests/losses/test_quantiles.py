@@ -142,6 +142,7 @@ def test_it_goes_with_the_other_pieces(more: dict[str, Any]) -> None:
     assert fitted.score(x, y) > 0.1
 
 
+@pytest.mark.slow
 def test_quantiles_can_be_monotone() -> None:
     x, y = noisy()
     fitted = regressor(losses.Quantile([0.2, 0.8]), monotonic_cst=[0, 1, 0]).fit(x, y)

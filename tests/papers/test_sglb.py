@@ -55,6 +55,7 @@ def run(
 # the same bits everywhere
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(25))
 @given(
     st.integers(0, 2**32 - 1),

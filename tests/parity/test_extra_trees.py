@@ -49,6 +49,7 @@ def test_every_growth(machine: str, growth: Growth, categorical: float, loss: Lo
     assert any(len(tree.value) > 1 for tree in found.trees)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(40), deadline=None)
 @given(
     st.integers(0, 2**32 - 1),

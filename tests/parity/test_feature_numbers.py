@@ -126,6 +126,7 @@ def test_every_machine_draws_by_weights(sampling: Sampling, learners: Selection,
         assert model_bytes(boost(recipe, data, backend, seed=3)) == expected
 
 
+@pytest.mark.slow
 def test_shards_on_gpus_draw_by_weights() -> None:
     case = random_case(5, 5000, 6, categorical=0.3, weights="whole")
     drawn = weighted(RandomByNode(3), WEIGHTS)

@@ -145,6 +145,7 @@ def test_every_tree_on_a_device(
     assert_parity(Recipe(losses.SquaredError(), 2, 0.7, under(growth, rule, d)), data, "cuda", order=order)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("growth", [DepthWise(Limits(16, 5)), LeafWise(Limits(9, 6, 3))])
 def test_with_monotonic_constraints_and_with_noise(growth: Growth, machine: str) -> None:

@@ -112,6 +112,7 @@ def test_every_machine_makes_the_same_model(
         assert model_bytes(boost(recipe, data, backend, seed=3)) == expected
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(40), deadline=None, derandomize=True)
 @given(
     seeds, st.sampled_from([2, 100, 700]), st.sampled_from([1, 4, 9]), st.sampled_from([0.0, 0.3]),

@@ -113,6 +113,7 @@ def test_the_loss_of_rows_is_the_sum_over_columns_on_every_machine() -> None:
     assert found[2] == pytest.approx(0.5 * K, rel=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", [losses.SquaredError(), losses.Quantile(0.3)], ids=lambda loss: loss.name)
 def test_several_gpus(loss: BaseLoss) -> None:
     rows = 9_000

@@ -136,6 +136,7 @@ def test_with_constraints_classes_and_noise(machine: str, path_smooth: float) ->
     assert_parity(replace(recipe, langevin=replace(noisy, random_from=1)), data, machine)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("growth", [DepthWise, Oblivious])
 def test_several_gpus(growth: type[Growth]) -> None:
     rows = 9_000

@@ -39,7 +39,11 @@ def watched(recipe: Recipe, case: Any, backend: Any, stop: int | None = None, **
 
 @pytest.mark.parametrize(
     ("loss", "target", "growth"),
-    [(Logistic(), "binary", SHALLOW), (Softmax(3), "3", SHALLOW), (AbsoluteError(), "real", Oblivious(Limits(4, 2)))],
+    [
+        (Logistic(), "binary", SHALLOW),
+        (AbsoluteError(), "real", Oblivious(Limits(4, 2))),
+        pytest.param(Softmax(3), "3", SHALLOW, marks=pytest.mark.slow),
+    ],
 )
 @pytest.mark.parametrize("together", [2, 4])
 def test_repeated_rounds_are_the_references(
