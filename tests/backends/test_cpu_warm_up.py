@@ -148,6 +148,17 @@ def test_one_thread_means_one_process(helper: Helper) -> None:
     assert not started(helper)
 
 
+@pytest.mark.skipif(not hasattr(os, "nice"), reason="Windows has priorities of another kind")
+@pytest.mark.usefixtures("helper")
+@pytest.mark.parametrize("background", [False, True])
+def test_what_compiles_in_the_background_has_a_lower_priority(background: bool) -> None:
+    program = "import os, pathlib; pathlib.Path('priority').write_text(str(os.nice(0)))"
+    process = cpu_first_fit.start_process("kernels", program, background=background)
+    assert process is not None
+    assert process.wait(60) == 0
+    assert (int(Path("priority").read_text()) > os.nice(0)) == background
+
+
 def test_there_is_none_where_the_kernels_are_on_disk(helper: Helper) -> None:
     disk_cache.note("small-numeric")
     helper.start(1_000, 2, categorical=False)

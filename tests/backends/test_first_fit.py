@@ -29,7 +29,8 @@ class Machine:
     def __init__(self) -> None:
         self.noted, self.allowed, self.processes = False, True, list[Process]()
 
-    def start(self, *_: str) -> Process | None:
+    def start(self, *_: str, background: bool) -> Process | None:
+        assert background
         if self.noted or not self.allowed:
             return None
         self.processes.append(Process())

@@ -245,7 +245,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[Process]:
     """The processes, each of which notes its kernel when it has ended; ``is_ready`` as it is."""
     made: list[Process] = []
     monkeypatch.undo()
-    monkeypatch.setattr(background, "start_process", lambda *_: made.append(Process()) or made[-1])
+    monkeypatch.setattr(background, "start_process", lambda *_, background: made.append(Process()) or made[-1])
     monkeypatch.setattr(background, "is_noted", lambda _: any(process.code == 0 for process in made))
     return made
 

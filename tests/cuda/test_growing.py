@@ -37,6 +37,7 @@ def assert_same(
     return expected
 
 
+@pytest.mark.slow
 def test_stretches_end_where_32_bits_do() -> None:
     """All rows in one bin, with the largest gradients that 16 bits hold: 65,535 of them fill 32 bits."""
     n = 140_000

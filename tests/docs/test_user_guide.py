@@ -47,6 +47,7 @@ HEAVY = {  # thousands of rounds, a search over learners, kernels that no other 
     "docs/how_to/deployment.md",
     "docs/how_to/several_outputs.md",
     "docs/losses.md",
+    "docs/user_guide.md",
 }
 
 

@@ -74,12 +74,12 @@ def assert_scored_alike(recipe: Recipe, case: Case, seed: int = 7, threads: tupl
     return expected
 
 
-@pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize(
-    ("loss", "target", "step", "weights"),
+    ("loss", "target", "step", "weights", "machine"),
     crossed(
         [(loss, target, step) for loss, target in LOSSES for step in allowed(loss)],
         ["none", "real", "whole"],
+        MACHINES,
     ),
     ids=lambda value: getattr(value, "name", value if isinstance(value, str) else type(value).__name__),
 )

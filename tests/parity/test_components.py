@@ -339,7 +339,7 @@ def first_of(kind: str, components: list[dict[str, Any]]) -> int:
 @pytest.mark.parametrize(
     ("path", "value", "words"),
     [
-        (("version",), 5, "made by a newer gpuboost"),
+        (("version",), 6, "made by a newer gpuboost"),
         (("version",), 1, "the entry 'trees' is missing"),
         (("spaces", 0, "family"), "wavelet", r"spaces\[0\].family: one of linear"),
         (("spaces", 0, "features"), [], r"spaces\[0\].features: one feature or two"),

@@ -160,9 +160,8 @@ def test_the_loss_of_each_row(loss: Loss, weights: str, machine: str) -> None:
 # models
 
 
-@EACH
 @pytest.mark.parametrize(
-    ("rule", "loss", "target", "weights"),
+    ("rule", "loss", "target", "weights", "machine"),
     crossed(
         RULES,
         [
@@ -171,6 +170,7 @@ def test_the_loss_of_each_row(loss: Loss, weights: str, machine: str) -> None:
             (losses.LogitBoost(), "binary", "whole"),
             (losses.Logistic(), "binary", "whole"),
         ],
+        MACHINES,
     ),
     ids=lambda value: getattr(value, "name", str(value)),
 )

@@ -100,9 +100,8 @@ def test_a_gpu_refuses_costs() -> None:
         boost(recipe, data, Cuda(emulated_runtime()))
 
 
-@pytest.mark.parametrize("machine", [*MACHINES, "shards"])
 @pytest.mark.parametrize(
-    ("learners", "growth", "sampling"),
+    ("learners", "growth", "sampling", "machine"),
     crossed(
         [
             (RandomByNode(3), LeafWise(Limits(20, 9))),
@@ -111,6 +110,7 @@ def test_a_gpu_refuses_costs() -> None:
             (RandomByLevel(2), DepthWise(Limits(16, 4))),
         ],
         [EveryRow(), ImportanceSampling(0.3)],
+        [*MACHINES, "shards"],
     ),
 )
 def test_every_machine_draws_by_weights(sampling: Sampling, learners: Selection, growth: Growth, machine: str) -> None:

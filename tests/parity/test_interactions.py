@@ -103,9 +103,8 @@ def test_every_backend_grows_the_same_tree_whose_paths_keep_to_the_sets(
         assert not constraints.most or len({same[f] for f in path}) <= constraints.most
 
 
-@pytest.mark.parametrize("machine", [*MACHINES, "shards"])
 @pytest.mark.parametrize(
-    ("learners", "growth", "rule", "sampling"),
+    ("learners", "growth", "rule", "sampling", "machine"),
     crossed(
         [
             (AllLearners(), LeafWise(Limits(20, 9)), RULES[1]),
@@ -116,6 +115,7 @@ def test_every_backend_grows_the_same_tree_whose_paths_keep_to_the_sets(
             (AllLearners(), DepthWise(Limits(2, 1)), RULES[5]),
         ],
         [EveryRow(), UniformSampling(0.4), ImportanceSampling(0.3)],
+        [*MACHINES, "shards"],
     ),
 )
 def test_every_machine_makes_the_same_model(

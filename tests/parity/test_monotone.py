@@ -83,9 +83,8 @@ def test_every_backend_grows_the_same_tree(
         assert_same_tree(data, constrained(growth, data.cuts, seed), gradients, rows, features)
 
 
-@pytest.mark.parametrize("machine", [*MACHINES, "shards"])
 @pytest.mark.parametrize(
-    ("learners", "growth", "sampling"),
+    ("learners", "growth", "sampling", "machine"),
     crossed(
         [
             (AllLearners(), LeafWise(Limits(20, 9))),
@@ -94,6 +93,7 @@ def test_every_backend_grows_the_same_tree(
             (RandomLearners(6), DepthWise(Limits(2, 1))),
         ],
         [EveryRow(), UniformSampling(0.4), ImportanceSampling(0.3)],
+        [*MACHINES, "shards"],
     ),
 )
 def test_every_machine_makes_the_same_model(

@@ -73,9 +73,8 @@ def test_every_backend_grows_the_same_tree(
         assert_same_tree(data, growth, gradients, rows)
 
 
-@pytest.mark.parametrize("machine", [*MACHINES, "shards"])
 @pytest.mark.parametrize(
-    ("learners", "growth", "sampling"),
+    ("learners", "growth", "sampling", "machine"),
     crossed(
         [
             (AllLearners(), LeafWise(Limits(20, 9, reg_alpha=2.0))),
@@ -87,6 +86,7 @@ def test_every_backend_grows_the_same_tree(
             (AllLearners(), Oblivious(Limits(16, 4, max_delta_step=0.3, path_smooth=9.0))),
         ],
         [EveryRow(), UniformSampling(0.4), ImportanceSampling(0.3), UniformSampling(0.5, variance_control="none")],
+        [*MACHINES, "shards"],
     ),
 )
 def test_every_machine_makes_the_same_model(
