@@ -155,7 +155,8 @@ def test_what_compiles_in_the_background_has_a_lower_priority(background: bool) 
     program = "import os, pathlib; pathlib.Path('priority').write_text(str(os.nice(0)))"
     process = cpu_first_fit.start_process("kernels", program, background=background)
     assert process is not None
-    assert process.wait(60) == 0
+    with process:
+        assert process.wait(60) == 0
     assert (int(Path("priority").read_text()) > os.nice(0)) == background
 
 
