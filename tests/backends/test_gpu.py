@@ -176,6 +176,7 @@ def test_rankings(gpu, rows, tmp_path, loss):
     assert device.predict(rows.x).tobytes() == fit(make(device="cpu")).predict(rows.x).tobytes()
 
 
+@pytest.mark.slow
 def test_early_stopping_and_continued_training(gpu, rows, tmp_path):
     x, y, x_test, y_test = rows.x[:300], rows.y[:300], rows.x[300:], rows.y[300:]
 

@@ -127,6 +127,7 @@ def test_unknown_processors_are_refused_before_anything_is_compiled(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_an_unknown_kind_is_refused_by_the_compiling_process(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["warmup", "nonsense", "--wheel", str(tmp_path)]) == 2
     said = capfd.readouterr().err

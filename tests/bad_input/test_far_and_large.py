@@ -194,6 +194,7 @@ def test_a_numba_that_compiles_nothing_is_named() -> None:
     assert "DeviceError: NUMBA_DISABLE_JIT: gpuboost computes in kernels that numba compiles" in done.stderr
 
 
+@pytest.mark.slow
 def test_the_command_line_takes_the_names_of_the_parameters_and_a_reader_that_leaves(tmp_path: Path) -> None:
     table = np.column_stack([X, Y])
     np.savetxt(tmp_path / "rows.csv", table, delimiter=",", header="a,b,c,t", comments="")

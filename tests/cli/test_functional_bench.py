@@ -43,6 +43,7 @@ def test_the_claim_is_said_as_it_is() -> None:
         assert words in functional._notes({functional.OURS: [ours], functional.EBM: [1.0]}, seconds)[0]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif("GPUBOOST_DATA" not in os.environ, reason="GPUBOOST_DATA names no folder of data sets")
 def test_a_small_run_from_end_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(functional, "ROUNDS", 10)

@@ -53,6 +53,7 @@ def test_stretches_end_where_32_bits_do() -> None:
     assert tree.nodes.count.tolist() == [n, n - n // 3, n // 3]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("growth", sorted(GROWTHS))
 def test_an_arena_keeps_nothing_of_the_last_tree(growth: str) -> None:
     """The same memory serves trees of other gradients, fewer rows and other candidates."""

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.base import clone
-from support.examples import crossed, daily
+from support.examples import crossed
 
 import gpuboost as gb
 from gpuboost.errors import InputError, RecipeError
@@ -277,7 +277,8 @@ gb.GradientBoostingRegressor(n_estimators=10**6, learning_rate=0.01, n_jobs=1, r
 """
 
 
-@pytest.mark.parametrize("kind", daily(["threads", "serial"], 1))
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["threads", "serial"])
 def test_sigterm_saves_what_is_done(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "run.json"
     with subprocess.Popen([sys.executable, "-c", LEARNER, str(path), kind], stdout=subprocess.PIPE) as process:

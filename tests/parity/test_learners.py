@@ -215,6 +215,7 @@ def test_a_tree_with_features_drawn_for_every_node_takes_one_launch_more() -> No
 STEPS_OF_STUMPS: list[Step] = [ConstantStep(), NewtonStep()]
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(12), deadline=None, derandomize=True)
 @given(
     st.integers(0, 2**32 - 1),

@@ -51,6 +51,7 @@ def with_columns(case: Case, k: int = K) -> Case:
     return replace(case, data=replace(case.data, y=np.column_stack([case.data.y, *shuffled])))
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(60))
 @given(
     st.integers(0, 2**32 - 1), st.sampled_from([1, 2, 30, 200]), st.sampled_from([1, 5]), st.sampled_from([3, 40]),

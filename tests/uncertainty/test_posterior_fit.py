@@ -31,6 +31,7 @@ def steps(noise: float, n: int = 400) -> tuple[Array, Array]:
     return x, (x[:, 0] > 0.0) + noise * rng.normal(size=n)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("noise", "unit"), [(0.25, 1000.0), (1.0, 1.0)])
 def test_the_temperature_of_the_squared_error_is_one_over_the_noise(noise: float, unit: float) -> None:
     x, y = steps(noise)
