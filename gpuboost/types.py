@@ -42,7 +42,8 @@ class DeviceMatrix(Protocol):
     def host_rows(self, rows: NDArray[np.int64] | None) -> NDArray[Any]: ...  # (m, d), of all rows if None
     def host_column(self, f: int) -> NDArray[Any]: ...  # (n,)
     def with_columns(self, columns: Mapping[int, NDArray[np.float64]]) -> DeviceMatrix: ...  # (n,) replacements
-    def arranged(self, columns: Sequence[int | NDArray[Any]]) -> DeviceMatrix: ...  # numbers of columns, or (n,) values
+    def arranged(self, columns: Sequence[int | Array]) -> DeviceMatrix: ...  # numbers of columns, or (n,) values
+    def groups(self, grouping: Any, *, to_host: bool) -> Any: ...  # category_groups.Grouping -> RowGroups
     def first_infinite(self) -> tuple[int, int] | None: ...  # its row and column
     def on_same_device(self, host: NDArray[Any]) -> Array: ...  # a copy of a host array
     def wait(self) -> None: ...  # for all work on the device

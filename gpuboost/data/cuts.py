@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.arguments import is_one_of
-from gpuboost.data.greedy_log_sum import greedy_ends
-from gpuboost.data.quantiles import Floats, Integers, between, bin_ends, whole_mass
+from gpuboost.data.borders.greedy_log_sum import greedy_ends
+from gpuboost.data.borders.quantiles import Floats, Integers, between, bin_ends, whole_mass
 from gpuboost.errors import InputError, shown
 from gpuboost.keys import Key, Stream
 from gpuboost.types import Cuts, DeviceMatrix

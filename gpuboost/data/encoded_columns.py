@@ -15,15 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.data.target_statistics import (
-    MOST_KEYS,
-    Floats,
-    Integers,
-    StatisticsTable,
-    joined,
-    ordered_means,
-    permutation,
-)
+from gpuboost.data.category_groups import Floats, RowGroups, joined
+from gpuboost.data.encoding import AUTO, OrderedTargetStatistics
+from gpuboost.data.target_statistics import MOST_KEYS, StatisticsTable, TargetMoments, tables_of
 from gpuboost.errors import InputError
 from gpuboost.types import DeviceMatrix
 
@@ -81,8 +75,8 @@ class TargetStatistics:
                 continue
             if column.table not in rows:
                 table = self.tables[column.table]
-                places = table.rows_of(joined([codes[f] for f in table.columns], [sizes[f] for f in table.columns]))
-                rows[column.table] = table.means(places, self.prior), table.counts(places)
+                keys = joined([codes[f] for f in table.columns], [sizes[f] for f in table.columns])
+                rows[column.table] = table.means_of(keys, self.prior), table.counts_of(keys)
             means, counts = rows[column.table]
             columns.append(counts if column.output is None else means[:, column.output])
         return arranged(x, columns)
@@ -160,59 +154,32 @@ class TargetStatistics:
 
 
 def learned(
-    joint: list[tuple[tuple[int, ...], Integers]],
+    columns: tuple[int, ...],
+    sizes: dict[int, int],
+    groups: RowGroups,
     target: Floats,
     weight: Floats | None,
-    *,
-    prior_weight: float | None,
-    counts: bool,
-    permutations: int,
+    policy: OrderedTargetStatistics,
 ) -> TargetStatistics:
-    """The statistics of training rows. joint: (columns, keys (n,)) of each table; target: (n, k).
-
-    prior_weight: None: chosen for each table and target.
-
-    Raises
-    ------
-    InputError
-        If sums of the target are beyond float64.
-    """
-    mass = np.ones(len(target)) if weight is None else weight
-    with np.errstate(over="ignore", invalid="ignore"):
-        prior = (mass[:, None] * target).sum(axis=0) / mass.sum()
-        bound = np.abs(mass[:, None] * target).sum()
-    if not np.isfinite(bound):
-        raise InputError("y: sums of the target by category are beyond float64. Scale it: y / abs(y).max().")
-    tables = tuple(StatisticsTable.of(columns, keys, target, weight, prior_weight) for columns, keys in joint)
-    return TargetStatistics(prior, counts, permutations, tables)
+    """The statistics of training rows. columns: of X, increasing; target: (n, k) of the kept rows."""
+    moments = TargetMoments.of(target, weight)
+    prior_weight = None if policy.prior_weight == AUTO else float(policy.prior_weight)
+    tables = tables_of(columns, sizes, groups, moments, most=policy.combinations, prior_weight=prior_weight)
+    return TargetStatistics(moments.mean, policy.counts, policy.permutations, tables)
 
 
-def training_columns(
-    statistics: TargetStatistics,
-    n_columns: int,
-    keys: list[Integers],
-    target: Floats,
-    weight: Floats | None,
-    seed: int,
-    threads: int,
-) -> tuple[list[Any], list[int]]:
+def training_columns(statistics: TargetStatistics, n_columns: int, groups: RowGroups) -> tuple[list[Any], list[int]]:
     """The columns that trees are grown on, and the place of each among those that trees see.
 
     A column of X is its number. A mean is ``permutations`` columns of (n,) float32, one after the other, in which no
     row's own target has a part; a number of rows is one.
-
-    keys: (n,) of each table; target: (n, k).
     """
-    orders = [permutation(len(target), seed, number) for number in range(statistics.permutations)]
 
-    def of(number: int) -> list[NDArray[np.float32]]:
-        group = np.unique(keys[number], return_inverse=True)[1].astype(np.int64)
-        a = statistics.tables[number].prior_weight
-        made = (ordered_means(group, target, weight, order, statistics.prior, a) for order in orders)
-        return [values.astype(np.float32) for values in made]
+    def of(table: StatisticsTable) -> list[list[Any]]:
+        return groups.ordered(table.columns, statistics.prior, table.prior_weight)
 
-    with ThreadPoolExecutor(threads) as pool:  # numpy sorts without the GIL
-        means = list(pool.map(of, range(len(keys))))
+    with ThreadPoolExecutor(groups.threads) as pool:  # numpy sorts without the GIL
+        means = list(pool.map(of, statistics.tables))
     columns: list[Any] = []
     places: list[int] = []
     for place, column in enumerate(statistics.layout(n_columns)):
@@ -220,9 +187,9 @@ def training_columns(
             made: list[Any] = [column.columns[0]]
         elif column.output is None:
             table = statistics.tables[column.table]
-            made = [table.counts(table.rows_of(keys[column.table])).astype(np.float32)]
+            made = [groups.looked_up(table.columns, table.keys, table.weight, 0.0)]
         else:
-            made = [values[:, column.output] for values in means[column.table]]
+            made = [of_order[column.output] for of_order in means[column.table]]
         columns += made
         places += [place] * len(made)
     return columns, places
@@ -235,12 +202,13 @@ def codes_of(x: Any, f: int) -> NDArray[Any]:
 
 
 def arranged(x: Any, columns: Sequence[Any]) -> Any:
-    """A matrix of x's kind, device and dtype. columns: the number of a column of x, or (n,) values, rounded to float32.
+    """A matrix of x's kind, device and dtype. columns: the number of a column of x, or (n,) values, rounded to float32;
+    of a matrix on a device also such values there, in its dtype.
 
     Float32 in matrices of float64 too, so that a value is in the same bin whatever the dtype of X.
     """
     if isinstance(x, DeviceMatrix):
-        return x.arranged([c if isinstance(c, int) else c.astype(np.float32) for c in columns])
+        return x.arranged([c.astype(np.float32) if isinstance(c, np.ndarray) else c for c in columns])
     out = np.empty((x.shape[0], len(columns)), x.dtype, order="F")
     for place, column in enumerate(columns):
         out[:, place] = x[:, column] if isinstance(column, int) else column.astype(np.float32)

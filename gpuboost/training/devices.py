@@ -9,6 +9,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpuboost import backends
 from gpuboost._imports.collection import no_collection
@@ -61,9 +62,21 @@ def as_device_array(X: Any, device: object) -> Any:
     where = gpu_of(X)
     if where is None:
         return X
-    from gpuboost.backends.cuda.matrix import CudaMatrix  # it imports numba
+    from gpuboost.backends.cuda.inputs.matrix import CudaMatrix  # it imports numba
 
     return CudaMatrix.of(open_gpu(choose(device, on=where).name), X)
+
+
+def uploader(on: str) -> Callable[[NDArray[Any]], DeviceMatrix] | None:
+    """The function that copies a host array to the GPU that trains; None if the CPU does, or several GPUs."""
+
+    def upload(array: NDArray[Any]) -> DeviceMatrix:
+        from gpuboost.backends.cuda.inputs.matrix import CudaMatrix  # it imports numba
+
+        runtime = open_gpu(on)
+        return CudaMatrix.of(runtime, runtime.upload(array))
+
+    return upload if on.startswith("cuda") else None
 
 
 def on_host(values: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -10,18 +10,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.data.category_groups import grouped
 from gpuboost.data.columns import Columns
 from gpuboost.data.cuts import FEATURE_BINS, choose_cuts
-from gpuboost.data.encoded_columns import TargetStatistics, arranged, codes_of, learned, training_columns
+from gpuboost.data.encoded_columns import TargetStatistics, arranged, learned, training_columns
 from gpuboost.data.encoding import AUTO, PARTITION, OrderedTargetStatistics, checked_encoding
-from gpuboost.data.target_statistics import joined, joined_columns
 from gpuboost.errors import RecipeError
 from gpuboost.learners import FeatureViews
 from gpuboost.recipe import Recipe
 from gpuboost.training.targets import TrainingTarget
-from gpuboost.types import Cuts
+from gpuboost.types import Cuts, DeviceMatrix
 
 Floats = NDArray[np.float64]
+Upload = Callable[[NDArray[Any]], DeviceMatrix]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,36 +87,24 @@ def encoded(
     max_bins: int,
     seed: int,
     threads: int,
+    upload: Upload | None,
 ) -> Encoding:
     """The training rows of a new model. x: (n, d) with codes of categories; cuts: of its columns.
 
-    policy: statistics, or "one_hot".
+    policy: statistics, or "one_hot". upload: see ``category_groups.grouped``.
     """
     if not isinstance(policy, OrderedTargetStatistics):
         return Encoding(x, columns, one_hot(cuts), None)
-    kept, weight = target.rows.kept, target.rows.weight
-    kept_weight = None if weight is None else weight[slice(None) if kept is None else kept]
-    values = target_values(target)[slice(None) if kept is None else kept]
-    sizes = _sizes(columns)
-    encoded_columns = policy.columns(sizes)
-    codes = {f: _kept(codes_of(x, f), kept) for f in encoded_columns}
-    joint = joined_columns(codes, sizes, policy.combinations, values, kept_weight)
-    statistics = learned(
-        joint,
-        values,
-        kept_weight,
-        prior_weight=None if policy.prior_weight == AUTO else float(policy.prior_weight),
-        counts=policy.counts,
-        permutations=policy.permutations,
-    )
+    sizes, values = _sizes(columns), _kept_values(target)
+    options: Any = {"seed": seed, "threads": threads, "upload": upload}
+    groups = grouped(x, *values, sizes, target.rows.kept, permutations=policy.permutations, **options)
+    statistics = learned(policy.columns(sizes), sizes, groups, *values, policy)
     made = replace(columns, statistics=statistics)
-    parts, places = training_columns(
-        statistics, columns.n_features, [keys for _, keys in joint], values, kept_weight, seed, threads
-    )
-    matrix = arranged(x, [part if isinstance(part, int) else _spread(part, kept, x.shape[0]) for part in parts])
+    parts, places = training_columns(statistics, columns.n_features, groups)
+    matrix = arranged(x, parts)
     new = [i for i, part in enumerate(parts) if not isinstance(part, int)]
     # one feature for each statistic: those of several permutations stand for one column
-    cut = choose_cuts(arranged(matrix, new), weight, min(max_bins, FEATURE_BINS), n_threads=threads)
+    cut = choose_cuts(arranged(matrix, new), target.rows.weight, min(max_bins, FEATURE_BINS), n_threads=threads)
     model_cuts, binning = _joined_cuts(parts, places, cuts, cut)
     return Encoding(matrix, made, model_cuts, binning, policy.permutations, _views(made, model_cuts))
 
@@ -129,25 +118,29 @@ def encoded_again(
     *,
     seed: int,
     threads: int,
+    upload: Upload | None,
 ) -> Encoding:
     """The training rows of a model that is continued, whose columns, statistics and cuts stay.
 
     Means of training rows are those of these rows, in permutations of this seed; for a fit that is resumed they are
     what they were. Rows to predict have those of the first fit.
     """
-    kept, weight = target.rows.kept, target.rows.weight
-    some = slice(None) if kept is None else kept
-    codes = {f: _kept(codes_of(x, f), kept) for f in statistics.encoded}
-    keys = [joined([codes[f] for f in t.columns], [columns.sizes[f] for f in t.columns]) for t in statistics.tables]
-    values = target_values(target)[some]
+    values, weight = _kept_values(target)
     if values.shape[1] != len(statistics.prior):
         raise RecipeError("init_model: its target statistics are of other classes.")
-    parts, _ = training_columns(
-        statistics, columns.n_features, keys, values, None if weight is None else weight[some], seed, threads
-    )
-    matrix = arranged(x, [part if isinstance(part, int) else _spread(part, kept, x.shape[0]) for part in parts])
+    options: Any = {"seed": seed, "threads": threads, "upload": upload}
+    sizes, kept = _sizes(columns), target.rows.kept
+    groups = grouped(x, values, weight, sizes, kept, permutations=statistics.permutations, **options)
+    parts, _ = training_columns(statistics, columns.n_features, groups)
+    matrix = arranged(x, parts)
     binning = replace(cuts, source=_source(columns, cuts))
     return Encoding(matrix, columns, cuts, binning, statistics.permutations, _views(columns, cuts))
+
+
+def _kept_values(target: TrainingTarget) -> tuple[Floats, Floats | None]:
+    """(n, k) values and (n,) weights of the training rows."""
+    kept, weight = slice(None) if target.rows.kept is None else target.rows.kept, target.rows.weight
+    return target_values(target)[kept], None if weight is None else weight[kept]
 
 
 def target_values(target: TrainingTarget) -> Floats:
@@ -167,19 +160,6 @@ def one_hot(cuts: Cuts) -> Cuts:
         features += [(thresholds, part, column) for part in listed]
     values, categories, source = zip(*features, strict=True)
     return Cuts(values, categories, None if len(source) == cuts.n_columns else np.array(source, dtype=np.int32))
-
-
-def _kept(values: NDArray[Any], kept: NDArray[np.int64] | None) -> NDArray[Any]:
-    return values if kept is None else values[kept]
-
-
-def _spread(part: NDArray[Any], kept: NDArray[np.int64] | None, n_rows: int) -> NDArray[Any]:
-    """Values of the kept rows at their places among all rows; the others are not read."""
-    if kept is None:
-        return part
-    out = np.zeros(n_rows, part.dtype)
-    out[kept] = part
-    return out
 
 
 def _joined_cuts(parts: list[Any], places: list[int], base: Cuts, new: Cuts) -> tuple[Cuts, Cuts]:

@@ -26,7 +26,7 @@ from gpuboost.recipe import Recipe
 from gpuboost.training import parameters
 from gpuboost.training.callbacks import RawEvalSet
 from gpuboost.training.constraints.by_column import of_encoded
-from gpuboost.training.encoding import check_continued, chosen_policy, encoded, encoded_again
+from gpuboost.training.encoding import Upload, check_continued, chosen_policy, encoded, encoded_again
 from gpuboost.training.init_model import Start
 from gpuboost.training.rows import bin_rows, numbers, with_values
 from gpuboost.training.sharding import shared_out
@@ -99,15 +99,18 @@ def with_encoding(
     start: Start | None,
     seed: int,
     threads: int,
+    upload: Upload | None,
 ) -> tuple[Features, Recipe]:
     """The rows with categories as ``categorical_encoding`` says, and the recipe for them.
+
+    upload: to the device that trains.
 
     Raises
     ------
     RecipeError
         If a piece of the recipe contradicts ordered target statistics.
     """
-    options: Any = {"seed": seed, "threads": threads}
+    options: Any = {"seed": seed, "threads": threads, "upload": upload}
     if start is None:
         policy = chosen_policy(params, found.columns, recipe)
         if policy == PARTITION:

@@ -26,7 +26,7 @@ from gpuboost.training.callbacks import Monitoring, RawEvalSet
 from gpuboost.training.checkpoint import CheckpointState, Fingerprint, fingerprint, fingerprint_with_values
 from gpuboost.training.checks import check_custom_loss, check_of_metrics, warn_of_light_weights, warn_of_unused_start
 from gpuboost.training.constraints.by_column import ByColumn
-from gpuboost.training.devices import as_device_array, backend_of, machine, on_host, settled, size_of
+from gpuboost.training.devices import as_device_array, backend_of, machine, on_host, settled, size_of, uploader
 from gpuboost.training.diverging import warn_of_steep_loss
 from gpuboost.training.features import Features, features, named, split, training_set, with_encoding
 from gpuboost.training.files import Saved, write, written
@@ -121,14 +121,14 @@ def _parted(
 ) -> _Parts:  # fmt: skip
     """Rows to watch come from the eval set, or from the training rows by ``validation_fraction``."""
     fraction = params["validation_fraction"]
+    on = "cpu" if choice.name == GPUS else choice.name  # the driver of shards encodes, and keeps the eval sets
     if fraction is None:
-        inputs, recipe = with_encoding(params, inputs, recipe, target, start, seed, threads)
-        on = "cpu" if choice.name == GPUS else choice.name  # eval sets stay with the driver of shards
+        inputs, recipe = with_encoding(params, inputs, recipe, target, start, seed, threads, uploader(on))
         return _Parts(inputs, recipe, target, watched(eval_set, inputs.columns, target, on), None)
     if eval_set is not None:
         raise RecipeError("validation_fraction: rows to watch come from there or from eval_set, not both.")
     inputs, target, sets, learn = split(fraction, seed, inputs, target)
-    inputs, recipe = with_encoding(params, inputs, recipe, target, start, seed, threads)
+    inputs, recipe = with_encoding(params, inputs, recipe, target, start, seed, threads, uploader(on))
     encoded = tuple(replace(part, x=inputs.columns.with_statistics(part.x)) for part in sets)
     return _Parts(inputs, recipe, target, encoded, learn)
 

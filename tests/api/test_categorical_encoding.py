@@ -61,10 +61,12 @@ SLOW = [kind for kind in KINDS if kind not in ("two permutations", "one hot")]
 def test_the_cpu_and_a_gpu_make_the_same_bytes_and_a_file_predicts_the_same(kind, data, tmp_path):
     make, target, params = KINDS[kind]
     y, fits = getattr(data, target), []
-    with emulated_gpu():
+    with emulated_gpu() as there:
         for device in ("cpu", "cuda"):
             model = make(**{**FEW, "categorical_encoding": Ordered(permutations=2), **params, "device": device})
             fits.append(model.fit(data.X, y, sample_weight=data.weight, eval_set=(data.X, y)))
+            grouped_there = there.counts["kernel write_means"] > 0
+            assert grouped_there == (device == "cuda" and kind != "one hot")
         host, gpu = fits
         assert text_of(gpu, tmp_path) == text_of(host, tmp_path)
         assert gpu.evals_result_ == host.evals_result_

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from emulator import emulated_runtime
 
-from gpuboost.backends.cuda.matrix import C_TYPES, CudaMatrix
+from gpuboost.backends.cuda.inputs.matrix import C_TYPES, CudaMatrix
 from gpuboost.errors import InputError
 from gpuboost.types import DeviceMatrix
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from support.examples import examples
 
 from gpuboost.data import cuts as cuts_module
+from gpuboost.data.borders.quantiles import between, bin_ends, whole_mass
 from gpuboost.data.cuts import choose_cuts, sample_rows, shares
-from gpuboost.data.quantiles import between, bin_ends, whole_mass
 from gpuboost.types import Cuts
 
 nan = np.nan

@@ -11,7 +11,7 @@ from scipy import sparse
 
 import gpuboost as gb
 from gpuboost.benchmarks.data.borders import greedy_log_sum
-from gpuboost.data.greedy_log_sum import greedy_ends
+from gpuboost.data.borders.greedy_log_sum import greedy_ends
 
 rng = np.random.default_rng(0)
 

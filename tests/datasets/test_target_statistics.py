@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from emulator import emulated_runtime
 
-from gpuboost.data.target_statistics import (
-    LEAST_PRIOR_WEIGHT,
-    StatisticsTable,
-    joined,
-    joined_columns,
-    ordered_means,
-    permutation,
-)
+from gpuboost.backends.cuda.inputs.matrix import CudaMatrix
+from gpuboost.data.category_groups import Units, grouped, joined, ordered_means, permutation
+from gpuboost.data.target_statistics import LEAST_PRIOR_WEIGHT, StatisticsTable, TargetMoments, tables_of
+from gpuboost.errors import InputError
+
+ALL = {"permutations": 1, "seed": 0, "threads": 2}
+
+
+def table_of(codes, size, target, weight=None, prior_weight=None):
+    """That of one column."""
+    groups = grouped(codes[:, None].astype(float), target, weight, {0: size}, None, **ALL)
+    return StatisticsTable.of((0,), groups, TargetMoments.of(target, weight), prior_weight)
 
 
 def by_definition(groups, target, weight, order, prior, prior_weight):
@@ -34,7 +39,7 @@ def test_values_of_training_rows_are_those_of_the_definition(groups, weighted):
     weight = rng.integers(1, 4, n).astype(float) if weighted else None
     order, prior = permutation(n, 3, 1), target.mean(axis=0)
     a = np.array([1.5, 0.1])
-    values = ordered_means(group, target, weight, order, prior, a)
+    values = ordered_means(group, Units.of(target, weight), order, prior, a)
     mass = np.ones(n) if weight is None else weight
     np.testing.assert_allclose(values, by_definition(group, target, mass, order, prior, a), atol=1e-12)
 
@@ -42,11 +47,12 @@ def test_values_of_training_rows_are_those_of_the_definition(groups, weighted):
 def test_the_target_of_a_row_has_no_part_in_its_own_value():
     rng = np.random.default_rng(0)
     group, target, order = rng.integers(0, 5, 80), rng.normal(size=(80, 1)), permutation(80, 0, 0)
-    values = ordered_means(group, target, None, order, np.zeros(1), np.ones(1))
+    values = ordered_means(group, Units.of(target, None), order, np.zeros(1), np.ones(1))
     for row in range(80):
         changed = target.copy()
         changed[row] += 100.0
-        assert ordered_means(group, changed, None, order, np.zeros(1), np.ones(1))[row] == values[row]
+        again = ordered_means(group, Units.of(changed, None), order, np.zeros(1), np.ones(1))
+        assert again[row] == pytest.approx(values[row], abs=1e-15)  # the unit is another one
 
 
 def test_permutations_differ_by_seed_and_number_and_by_nothing_else():
@@ -58,16 +64,69 @@ def test_permutations_differ_by_seed_and_number_and_by_nothing_else():
 
 
 def test_rows_to_predict_are_given_the_mean_of_all_training_rows_and_unseen_ones_the_prior():
-    keys, target = np.array([3, 3, 8, 3]), np.array([[1.0], [0.0], [5.0], [1.0]])
-    table = StatisticsTable.of((0,), keys, target, np.array([1.0, 2.0, 1.0, 1.0]), 2.0)
-    rows = table.rows_of(np.array([8, 3, 4]))
-    np.testing.assert_array_equal(rows, [1, 0, -1])
-    np.testing.assert_allclose(table.means(rows, np.array([0.5]))[:, 0], [6 / 3, 3 / 6, 0.5])
-    np.testing.assert_array_equal(table.counts(rows), [1.0, 4.0, 0.0])
+    codes, target = np.array([3, 3, 8, 3]), np.array([[1.0], [0.0], [5.0], [1.0]])
+    table = table_of(codes, 9, target, np.array([1.0, 2.0, 1.0, 1.0]), 2.0)
+    keys = np.array([8, 3, 4])
+    np.testing.assert_array_equal(table.means_of(keys, np.array([0.5]))[:, 0], [6 / 3, 3 / 6, 0.5])
+    np.testing.assert_array_equal(table.counts_of(keys), [1.0, 4.0, 0.0])
 
 
-def chosen(keys, target, weight=None):
-    return StatisticsTable.of((0,), keys, target, weight).prior_weight
+@pytest.mark.parametrize("scale", [1e-280, 1e-8, 1.0, 1e8, 1e300])
+def test_units_are_exact_where_numbers_are_whole_and_far_below_their_sum_elsewhere(scale):
+    rng = np.random.default_rng(5)
+    target, weight = scale * rng.normal(size=(1000, 2)), rng.integers(0, 5, 1000).astype(float)
+    units = Units.of(target, weight)
+    assert (units.values[0] * units.scales[0] == weight).all()
+    off = np.abs(units.values[1:] * units.scales[1:, None] - (weight[:, None] * target).T)
+    assert (off <= 2.0**-60 * np.abs(weight[:, None] * target).sum(axis=0)[:, None]).all()
+    assert (np.abs(units.values.astype(float)).sum(axis=1) <= 2.0**62.01).all()
+    with pytest.raises(InputError, match="beyond float64"):
+        Units.of(np.full((1000, 1), 1e307), None)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kept", [False, True])
+@pytest.mark.parametrize("n", [40, 9_001])
+def test_rows_on_a_device_have_the_bits_of_rows_of_the_host(dtype, kept, n):
+    """9,001 rows are three chunks; keys of three columns have 17 bits, which are three passes of the sort."""
+    rng, sizes = np.random.default_rng(n), {0: 40, 2: 7, 3: 300}
+    x = np.column_stack([rng.integers(0, size, n) for size in (40, 3, 7, 300)]).astype(dtype)
+    x[::11, 0] = np.nan
+    rows = np.flatnonzero(rng.random(n) < 0.8) if kept else None
+    target = rng.normal(size=(n if rows is None else len(rows), 2))
+    weight = rng.uniform(0.1, 2.0, len(target))
+    options = {"permutations": 2, "seed": 3, "threads": 2}
+    runtime = emulated_runtime()
+    there = CudaMatrix.of(runtime, runtime.upload(x))
+    host, device, uploaded = (
+        grouped(of, target, weight, sizes, rows, **options, upload=upload)
+        for of, upload in ((x, None), (there, None), (x, lambda codes: CudaMatrix.of(runtime, runtime.upload(codes))))
+    )
+    prior, prior_weight = target.mean(axis=0), np.array([1.0, 0.3])
+    for columns in ((0,), (2,), (0, 2, 3)):
+        keys, totals = host.totals(columns)
+        values = rng.normal(size=len(keys)) * rng.choice([1.0, 1e-42], len(keys))
+        for groups in (device, uploaded):
+            found = groups.totals(columns)
+            assert (found[0].tobytes(), found[1].tobytes()) == (keys.tobytes(), totals.tobytes())
+            pairs = [
+                (
+                    host.looked_up(columns, keys[::2], values[::2], -1.0),
+                    groups.looked_up(columns, keys[::2], values[::2], -1.0),
+                )
+            ]
+            of_orders = zip(
+                host.ordered(columns, prior, prior_weight), groups.ordered(columns, prior, prior_weight), strict=True
+            )
+            pairs += [pair for order in of_orders for pair in zip(*order, strict=True)]
+            assert len(pairs) == 5
+            for expected, column in pairs:
+                answer = runtime.download(column) if groups is device else column
+                assert answer.tobytes() == expected.astype(dtype).tobytes()
+
+
+def chosen(codes, target, weight=None):
+    return table_of(codes, int(codes.max()) + 1, target, weight).prior_weight
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -99,21 +158,27 @@ def test_the_weight_that_is_chosen_is_1_where_categories_tell_little_or_have_one
     np.testing.assert_array_equal(chosen(keys, np.hstack([noise, keys[:, None]])), [1.0, LEAST_PRIOR_WEIGHT])
 
 
+def all_tables(x, sizes, target):
+    groups = grouped(x, target, None, sizes, None, **ALL)
+    return tables_of(tuple(sizes), sizes, groups, TargetMoments.of(target, None), most=2, prior_weight=1.0)
+
+
 def test_combinations_have_a_key_each_and_those_that_one_column_determines_are_left_out():
     rng = np.random.default_rng(1)
     a, b = rng.integers(0, 6, 400).astype(float), rng.integers(0, 5, 400).astype(float)
     b[::7] = np.nan
     pairs = list(zip(a, np.where(np.isnan(b), 5, b), strict=True))
     assert len(np.unique(joined([a, b], [6, 5]))) == len(set(pairs))
-    made = joined_columns({0: a, 1: b, 2: a // 2}, {0: 6, 1: 5, 2: 3}, 2, np.ones((400, 1)), None)
-    assert [columns for columns, _ in made] == [(0,), (1,), (2,), (0, 1), (1, 2)]
+    x, sizes, target = np.column_stack([a, b, a // 2]), {0: 6, 1: 5, 2: 3}, np.ones((400, 1))
+    made = all_tables(x, sizes, target)
+    assert [table.columns for table in made] == [(0,), (1,), (2,), (0, 1), (1, 2)]
 
 
 def test_of_many_columns_those_that_explain_the_target_are_combined():
     rng = np.random.default_rng(2)
     codes = {f: rng.integers(0, 4, 600).astype(float) for f in range(14)}
     target = (codes[13] + codes[5])[:, None]
-    made = joined_columns(codes, dict.fromkeys(codes, 4), 2, target, None)
-    pairs = [columns for columns, _ in made if len(columns) == 2]
+    made = all_tables(np.column_stack(list(codes.values())), dict.fromkeys(codes, 4), target)
+    pairs = [table.columns for table in made if len(table.columns) == 2]
     assert len(pairs) == 66
     assert (5, 13) in pairs

@@ -65,7 +65,9 @@ def _other_estimators(x: np.ndarray, y: np.ndarray) -> None:
     for loss in ("lambdamart", "pairwise_logistic"):
         ranker = gb.GradientBoostingRanker(loss, n_estimators=4, device="cuda")
         ranker.fit(x, np.digitize(y, [-1, 1]), group=[1, 600, 4, 95])
-    gb.GradientBoostingRegressor(n_estimators=2, device="cuda", categorical_features=[0]).fit(np.abs(np.round(x)), y)
+    for encoding in ("partition", "ordered"):
+        model = gb.GradientBoostingRegressor(n_estimators=2, device="cuda", categorical_encoding=encoding)
+        model.set_params(categorical_features=[0]).fit(np.abs(np.round(x)), y)
 
 
 if __name__ == "__main__":

@@ -26,10 +26,11 @@ from gpuboost.backends.cuda.backend import Cuda
 from gpuboost.backends.cuda.codegen.functions import DeviceFunction
 from gpuboost.backends.cuda.device.collective import Alone
 from gpuboost.backends.cuda.device.sources import OPTIONS
-from gpuboost.backends.cuda.matrix import CudaMatrix
+from gpuboost.backends.cuda.inputs.matrix import CudaMatrix
 from gpuboost.backends.cuda.plan import ArenaPlan
 from gpuboost.base_learners.best_of_families import BestOfFamilies
 from gpuboost.boosting import boost
+from gpuboost.data.category_groups import grouped
 from gpuboost.growth import DepthWise, LeafWise, Oblivious, SignStump
 from gpuboost.langevin import Langevin
 from gpuboost.learners import Linear, RandomByNode
@@ -116,6 +117,7 @@ def cases() -> tuple[Callable[[], set[Asked]], ...]:
     return (
         *(partial(_asked, case, recipe) for case, recipe in trainings),
         *(partial(_asked_of_matrix, dtype) for dtype in (np.float32, np.float64, np.int32)),
+        *(partial(_asked_by_groups, dtype) for dtype in (np.float32, np.float64)),
         _asked_by_shards,
         _asked_by_metrics,
         _asked_by_repeated_rounds,
@@ -140,6 +142,18 @@ def others() -> frozenset[Asked]:
         cuts = Cuts((np.arange(float(cells)),) * (d - 1) + (np.arange(0.0),), (None,) * (d - 1) + (category,))
         Arena(runtime, ArenaPlan.of(10, cuts, Limits(4, 2, least), 1), cuts)
     return (texts | runtime.cp.sources) - usual()
+
+
+def _asked_by_groups(dtype: type) -> set[Asked]:
+    """By target statistics of a categorical column."""
+    runtime = emulated_runtime()
+    codes = CudaMatrix.of(runtime, runtime.upload(np.arange(20, dtype=dtype).reshape(-1, 1) % 3))
+    groups = grouped(codes, np.ones((20, 1)), None, {0: 3}, None, permutations=1, seed=0, threads=1)
+    keys, _ = groups.totals((0,))
+    groups.ordered((0,), np.ones(1), np.ones(1))
+    groups.looked_up((0,), keys, np.ones(3), 0.0)
+    runtime.wait()
+    return runtime.cp.sources
 
 
 def _asked_by_repeated_rounds() -> set[Asked]:

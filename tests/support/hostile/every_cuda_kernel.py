@@ -21,7 +21,7 @@ from support.linked_modules import magnitude
 
 from gpuboost import losses
 from gpuboost.backends.cuda.backend import Cuda
-from gpuboost.backends.cuda.matrix import CudaMatrix
+from gpuboost.backends.cuda.inputs.matrix import CudaMatrix
 from gpuboost.backends.numerics.probabilities import GossRule, ThresholdRule, TrimmingRule
 from gpuboost.boosting import boost
 from gpuboost.growth import DepthWise, LeafWise, Oblivious

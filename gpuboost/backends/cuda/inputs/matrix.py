@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.backends.cuda.device.kernels import Kernels
 from gpuboost.backends.cuda.device.runtime import Runtime
+from gpuboost.backends.cuda.inputs.target_groups import CudaGroups
 from gpuboost.errors import InputError
 from gpuboost.types import Array
+
+if TYPE_CHECKING:
+    from gpuboost.data.category_groups import Grouping, RowGroups
 
 C_TYPES = {
     "b1": "u8", "u1": "u8", "u2": "u16", "u4": "u32", "u8": "u64", "i1": "signed char", "i2": "short", "i4": "i32",
@@ -95,8 +99,9 @@ class CudaMatrix:
             self._launch("put_column", n, column=_bits(column), n=n, d=d, f=f, x=_bits(out))
         return CudaMatrix(self._runtime, out)
 
-    def arranged(self, columns: Sequence[int | NDArray[Any]]) -> CudaMatrix:
-        """A matrix on the device of these columns: one of this matrix by its number, or (n,) values of the host."""
+    def arranged(self, columns: Sequence[int | Array]) -> CudaMatrix:
+        """A matrix on the device of these columns: one of this matrix by its number, or (n,) values, of the host or,
+        in its dtype, of the device."""
         n, d = self.shape
         out = self._runtime.empty((n, len(columns)), self.dtype)
         for place, source in enumerate(columns):
@@ -104,9 +109,14 @@ class CudaMatrix:
                 column = self._runtime.empty(n, self.dtype)
                 self._launch("take_column", n, x=_bits(self.array), n=n, d=d, f=source, out=_bits(column))
             else:
-                column = self._runtime.upload(source.astype(self.dtype))
+                column = self._runtime.upload(source.astype(self.dtype)) if isinstance(source, np.ndarray) else source
             self._launch("put_column", n, column=_bits(column), n=n, d=len(columns), f=place, x=_bits(out))
         return CudaMatrix(self._runtime, out)
+
+    def groups(self, grouping: Grouping, *, to_host: bool) -> RowGroups:
+        """The training rows by their categories, whose codes columns of this matrix hold. to_host: what is asked for
+        comes to the host."""
+        return CudaGroups(self._runtime, self.array, grouping, to_host=to_host)
 
     def on_same_device(self, host: NDArray[Any]) -> Array:
         """A copy of a host array on the same device."""

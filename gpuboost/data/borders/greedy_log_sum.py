@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpuboost.data.quantiles import Integers
+from gpuboost.data.borders.quantiles import Integers
 from gpuboost.elementary import log
 
 TINY = 1e-8

@@ -1,0 +1,1 @@
+"""Matrices of users on a device, before they are binned."""

@@ -1,0 +1,1 @@
+"""Borders of the bins of a feature: how they are chosen."""
