@@ -119,6 +119,9 @@ class _Sampled:
     def arranged(self, columns: Sequence[int | NDArray[Any]]) -> NoReturn:
         raise InputError(f"features: columns of Parquet files stay where they are; {len(columns)} are to be arranged.")
 
+    def groups(self, grouping: Any, *, to_host: bool) -> NoReturn:
+        raise InputError(f"features: columns of Parquet files must be numbers; {list(grouping.sizes)} are categorical.")
+
     def first_infinite(self) -> None:
         """None: infinite values are refused where they are read."""
 
