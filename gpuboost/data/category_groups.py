@@ -7,13 +7,14 @@ which rows are added up, and a device that adds many at a time gets the same bit
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.errors import InputError
+from gpuboost.errors import DeviceError, InputError
 from gpuboost.keys import Key, Stream
 from gpuboost.types import DeviceMatrix
 
@@ -101,10 +102,13 @@ def grouped(
     """
     orders = tuple(permutation(len(target), seed, number) for number in range(permutations))
     grouping = Grouping(Units.of(target, weight), sizes, kept, orders)
-    if upload is not None and not isinstance(x, DeviceMatrix):
-        return UploadedGroups(x, grouping, upload)
-    on_device: RowGroups | None = x.groups(grouping, to_host=False) if isinstance(x, DeviceMatrix) else None
-    return on_device or HostGroups(x, grouping, threads)
+    if isinstance(x, DeviceMatrix):
+        on_device: RowGroups = x.groups(grouping, to_host=False)
+        return on_device
+    if upload is not None:
+        with suppress(DeviceError):  # no room on the device, of which training may need less: the host gets the same
+            return UploadedGroups(x, grouping, upload)
+    return HostGroups(x, grouping, threads)
 
 
 class HostGroups:

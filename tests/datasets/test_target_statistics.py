@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from emulator import emulated_runtime
+from emulator import emulated_gpu, emulated_runtime
 
+from gpuboost.backends.cuda.device.gpus import open_gpu
 from gpuboost.backends.cuda.inputs.matrix import CudaMatrix
 from gpuboost.data.category_groups import Units, grouped, joined, ordered_means, permutation
 from gpuboost.data.target_statistics import LEAST_PRIOR_WEIGHT, StatisticsTable, TargetMoments, tables_of
@@ -123,6 +124,22 @@ def test_rows_on_a_device_have_the_bits_of_rows_of_the_host(dtype, kept, n):
             for expected, column in pairs:
                 answer = runtime.download(column) if groups is device else column
                 assert answer.tobytes() == expected.astype(dtype).tobytes()
+
+
+def test_the_host_computes_what_a_device_has_no_room_for():
+    rng = np.random.default_rng(6)
+    x, target = rng.integers(0, 5, (3_000, 1)).astype(float), rng.normal(size=(3_000, 1))
+    with emulated_gpu(capacity=100_000):
+        runtime = open_gpu("cuda:0")
+        asked = []
+
+        def upload(codes):
+            asked.append(CudaMatrix.of(runtime, runtime.upload(codes)))
+            return asked[-1]
+
+        groups = grouped(x, target, None, {0: 5}, None, **ALL, upload=upload)
+    assert len(asked) == 1
+    np.testing.assert_array_equal(groups.totals((0,))[0], np.arange(5))
 
 
 def chosen(codes, target, weight=None):
