@@ -55,6 +55,7 @@ def folder_used(site: Path, code: str = LOAD, **environment: str) -> str:
     return done.stdout.strip()
 
 
+@pytest.mark.slow
 def test_temporary_folder_where_no_other_can_be_written(site: Path, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     code = LOAD.replace('warnings.simplefilter("error")', "warnings.showwarning = lambda message, *_: print(message)")
@@ -80,6 +81,7 @@ print(disk_cache.usable_folder())
     assert {path.name for path in copied.rglob("*.nbc")} == kept != set()
 
 
+@pytest.mark.slow
 def test_one_warning_where_nothing_can_be_written(site: Path, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     code = """

@@ -85,6 +85,7 @@ def test_marked_columns_make_the_same_trees(seed: int, n: int, wide: bool, whole
         assert_same_tree(data, growth, gradients, features=np.array([0, 2, 5], np.int32))
 
 
+@pytest.mark.slow
 def test_memory_goes_by_what_is_stored() -> None:
     """As RGBM's rcv1: of 2,000 x 20,000 cells, 40 million, some 30,000 are stored."""
     x = random_sparse(2000, 20_000, density=0.00075, format="csr", random_state=np.random.default_rng(0))

@@ -188,6 +188,7 @@ gb.devices()
 """
 
 
+@pytest.mark.slow
 def test_without_a_driver_cupy_is_not_imported() -> None:
     if driver_version():
         pytest.skip("there is a driver here")

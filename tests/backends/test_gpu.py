@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from emulator import FakeCupy, emulated_gpu
 from scipy import sparse
+from support.examples import daily
 
 import gpuboost as gb
 from gpuboost.backends.cuda.device.gpus import open_gpu, use
@@ -70,7 +71,7 @@ PARAMETERS = {
 }
 
 
-@pytest.mark.parametrize("case", PARAMETERS)
+@pytest.mark.parametrize("case", daily(list(PARAMETERS), 8))
 def test_regression(gpu, rows, tmp_path, case):
     def make(**given):
         return gb.GradientBoostingRegressor(**{**FEW, **PARAMETERS[case], **given})

@@ -72,6 +72,13 @@ CASES |= {
 
 
 OTHERS = (
+    "counted leaves",
+    "two workers",
+    "three classes",
+    "surfaces",
+    "trees among lines",
+    "drawn features",
+    "rows drawn by importance",
     "wide and deep",
     "rows drawn by rank",
     "lengths of leaves",

@@ -187,6 +187,7 @@ def test_contributions_of_a_tree_that_is_far_too_deep(tmp_path: Path) -> None:
         model.predict_contributions(X)
 
 
+@pytest.mark.slow
 def test_a_numba_that_compiles_nothing_is_named() -> None:
     code = "import os; os.environ['NUMBA_DISABLE_JIT'] = '1'; import gpuboost as gb"
     code += "; gb.GradientBoostingRegressor().fit([[0.0], [1.0]], [0.0, 1.0])"

@@ -40,6 +40,7 @@ def test_times_are_measured_and_speed_up_is_simulated(tmp_path: Path) -> None:
             assert 0.7 * min(workers, saturation) < speed < 1.2 * min(workers, saturation)
 
 
+@pytest.mark.slow
 def test_many_workers_lose_little_to_one(tmp_path: Path) -> None:
     found = small("cluster", tmp_path)
     assert [row[0].split()[1] for row in found["rows"]] == ["real-sim-shaped", "E2006-shaped", "higgs-shaped"]

@@ -17,6 +17,7 @@ from gpuboost.cli import main
 pd = pytest.importorskip("pandas")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", ["regression", "binary"])
 def test_its_table_has_every_model_with_its_score_and_time(task: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(functional, "ROUNDS", 20)

@@ -124,6 +124,7 @@ def test_streams_are_timed_against_one_tree_at_a_time():
         assert [one["note"] for one in found] == ["does not fit"] * 4
 
 
+@pytest.mark.slow
 def test_what_a_device_can_do_is_measured():
     with emulated_gpu():
         gpu, _ = gpu_model.gpu_or_reason()

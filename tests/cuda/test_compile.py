@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.cuda_compiler import ARCHITECTURES, PTX_OF, CompilerError, device_compiler, ptx, resources
-from support.cuda_modules import TABLE, cases, name_of, of_files, others, rows, usual
+from support.cuda_modules import TABLE, name_of, others, rows, usual
 
 from gpuboost.backends.cuda.codegen.functions import DeviceFunction
 
@@ -53,14 +53,6 @@ def check_ptx(text: str, functions: tuple[DeviceFunction, ...]) -> None:
 def test_resources(architecture):
     for text, functions in usual():
         check_resources(text, functions, architecture)
-
-
-def test_an_ordinary_fit():
-    """Its modules; the slow tests compile all there are."""
-    fit, *_ = cases()
-    for text, functions in of_files(fit()):
-        check_ptx(text, functions)
-        check_resources(text, functions, PTX_OF)
 
 
 @pytest.mark.slow

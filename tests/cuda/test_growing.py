@@ -104,6 +104,7 @@ def test_launches_of_a_tree() -> None:
     assert counts["oblivious"] == {**shared, "kernel complete_histograms": 8, "kernel evaluate_level": 8}
 
 
+@pytest.mark.slow
 def test_leaf_wise_growth_takes_few_rounds() -> None:
     """One split at a time would pass over all rows 126 times."""
     runtime = emulated_runtime()
@@ -113,6 +114,7 @@ def test_leaf_wise_growth_takes_few_rounds() -> None:
     assert runtime.cp.counts["kernel route"] <= 20
 
 
+@pytest.mark.slow
 def test_a_plan_knows_the_memory_it_takes() -> None:
     runtime = emulated_runtime()
     data, gradients = shaped(5_000, 40, 100)

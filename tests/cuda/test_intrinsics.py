@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from emulator import KernelError, emulated_runtime
 
+pytestmark = pytest.mark.slow  # what kernels use of them, the tests of kernels run every day
+
 ORDERS = ("forward", "reverse", "random")
 INTEGERS = np.array([0, 1, 2, 3, 0x80000000, 0xFFFFFFFF, 0x12345678, 0x00F0F000], np.uint32)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from emulator import emulated_runtime
+from support.examples import daily
 from support.linked_parity import disagreements, functions
 
 from gpuboost.backends.cuda.codegen.functions import DeviceFunction
@@ -14,7 +15,7 @@ from gpuboost.kernels.common.float32 import narrowed, widened
 FUNCTIONS = {f"{of} {function.name}": (function, parameter) for of, function, parameter in functions()}
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("name", daily(list(FUNCTIONS), 9))
 def test_python_and_its_compilation_for_c_give_the_same_bits(name: str) -> None:
     assert disagreements(*FUNCTIONS[name], inputs=200, seed=1) == 0
 

@@ -82,6 +82,7 @@ def test_a_simulation_can_be_repeated(tmp_path: Path) -> None:
     assert saved(other.fit(X, Y), tmp_path) != saved(models[0], tmp_path)
 
 
+@pytest.mark.slow
 def test_a_thousand_workers_fit_on_this_machine() -> None:
     execution = gb.SimulatedWorkers(1000, build_time=gb.times.LogNormal(1.0), server_time=0.001)
     model = regressor(execution=execution, n_estimators=1100, learning_rate=0.01).fit(X, Y)

@@ -11,6 +11,7 @@ import pytest
 from emulator import emulated_gpu
 from sklearn import metrics as sk
 from support.builders import random_case
+from support.examples import daily
 from support.training import device
 
 import gpuboost as gb
@@ -139,7 +140,7 @@ def facts(model: gb.GradientBoostingClassifier) -> tuple[Any, ...]:
     return gb.dumps(model), model.evals_result_, model.best_iteration_, model.best_score_, rounds
 
 
-@pytest.mark.parametrize("together", [1, 3, 8])
+@pytest.mark.parametrize("together", daily([3, 1, 8], 1))
 def test_a_fit_that_is_shown_several_rounds_at_a_time_is_the_hosts(
     together: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -126,6 +126,7 @@ def test_one_model_of_functions_in_the_whole_dialect(rng: np.random.Generator) -
     assert all(cp.counts[f"kernel {name}"] > 0 for name in ("gradients", "row_draws", "row_noise", "row_scores"))
 
 
+@pytest.mark.slow
 def test_numba_cuda_compiles_the_whole_dialect_and_fuses_nothing() -> None:
     pytest.importorskip("numba_cuda")
     for module in of_the_user(gb.losses.custom(value, gradient, None), score, scale):

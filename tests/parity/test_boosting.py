@@ -135,8 +135,13 @@ def test_two_custom_losses_of_one_text_are_two_losses() -> None:
     assert models[0] != models[1]
 
 
-@pytest.mark.parametrize("kind", ["huge", "tiny", "heavy", "equal", "one differs"])
-@pytest.mark.parametrize("growth", [DepthWise(Limits(16, 4)), LeafWise(Limits(16, 8)), Oblivious(Limits(16, 4))])
+@pytest.mark.parametrize(
+    ("kind", "growth"),
+    crossed(
+        ["huge", "tiny", "heavy", "equal", "one differs"],
+        [DepthWise(Limits(16, 4)), LeafWise(Limits(16, 8)), Oblivious(Limits(16, 4))],
+    ),
+)
 def test_extreme_targets(kind: str, growth: DepthWise) -> None:
     case, rng = random_case(1, 300, 4, full=True), np.random.default_rng(1)
     y = {

@@ -301,6 +301,7 @@ def test_trees_are_recorded_again_after_other_learners() -> None:
         assert runtime.cp.counts["graph"] - before == (2 if base is None else 0)
 
 
+@pytest.mark.slow
 def test_trees_that_win_now_and_then_outlive_their_places() -> None:
     """Three outputs, of which a tree wins here and a line there, for more rounds than the device has places."""
     x, y, weight, cuts = rows(5, 200, "whole", "softmax")

@@ -140,6 +140,7 @@ def test_2_to_the_15_rows_at_the_bound_by_sum(sign: float) -> None:
         assert len(assert_exact(one_feature(codes), gradients).nodes.feature) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most", [3, 4095, 4096])
 def test_multiplicities_up_to_4096(most: int) -> None:
     n = 2 * TILE + 100

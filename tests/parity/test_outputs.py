@@ -45,12 +45,12 @@ def with_columns(case: Case, seed: int = 0, k: int = K) -> Case:
     return replace(case, data=replace(case.data, y=y))
 
 
-@pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize(
-    ("loss", "target", "step", "weights"),
+    ("loss", "target", "step", "weights", "machine"),
     crossed(
         [(loss, target, step) for loss, target in LOSSES for step in allowed(loss)],
         ["none", "real", "whole"],
+        MACHINES,
     ),
     ids=lambda value: getattr(value, "name", value if isinstance(value, str) else type(value).__name__),
 )

@@ -72,7 +72,7 @@ def assert_same(
 
 
 @EACH
-@settings(max_examples=examples(400))
+@settings(max_examples=examples(200))
 @given(
     seeds, sizes, st.sampled_from([1, 2, 5, 9, 17, 40]), st.sampled_from([3, 20, 254]),
     st.sampled_from([0.0, 0.1, 0.3]), st.sampled_from([0.0, 0.3, 1.0]), st.booleans(), kinds, growths,
@@ -121,9 +121,10 @@ def test_shapes_from_one_wide_column_to_forty(
     [
         (70_000, 3, 200, DepthWise(Limits(16, 4))),  # more rows than 32 bits add up: pairs of 2 x 16 bits
         (1_000, 310, 60, DepthWise(Limits(16, 4))),  # ten tiles of features
-        (20_000, 2, 255, DepthWise(Limits(65_536, 16))),  # more lines than are counted in shared memory
         (5_000, 5, 100, LeafWise(Limits(127, 62))),
-        (5_000, 28, 255, Oblivious(Limits(256, 5, 3))),
+        pytest.param(5_000, 28, 255, Oblivious(Limits(256, 5, 3)), marks=pytest.mark.slow),
+        # more lines than are counted in shared memory
+        pytest.param(20_000, 2, 255, DepthWise(Limits(65_536, 16)), marks=pytest.mark.slow),
     ],
 )
 def test_large_shapes(n: int, d: int, bins: int, growth: Growth) -> None:

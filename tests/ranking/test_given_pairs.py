@@ -87,6 +87,7 @@ def test_one_model_on_every_machine(machine: str, weights: str) -> None:
     assert_parity(Recipe(PairLogit(), 4, growth=growth, sampling=sampling), data, machine)
 
 
+@pytest.mark.slow
 def test_a_ranker_learns_from_pairs_alone() -> None:
     """Targets do not matter to the model, and NDCG of held-out queries is far above that of a constant."""
     X, y, group = rows(60, 0)

@@ -112,6 +112,7 @@ print(type(kernel).__module__)
 """
 
 
+@pytest.mark.slow
 def test_the_kernel_runs_in_the_simulator_of_numba_cuda() -> None:
     """In a process of its own: the simulator takes the place of numba.cuda in the whole process."""
     pytest.importorskip("numba_cuda")

@@ -44,6 +44,7 @@ def test_the_temperature_of_the_squared_error_is_one_over_the_noise(noise: float
     assert len(str(found).splitlines()) == 1 + len(found.losses)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("labels", [["no", "yes"], [False, True]])
 def test_clean_labels_ask_for_a_cold_posterior_and_coins_for_a_warmer_one(labels: list[Any]) -> None:
     x, _ = steps(0.0)
