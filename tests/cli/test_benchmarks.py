@@ -86,6 +86,7 @@ TASKS: dict[str, tuple[str, ...]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("task", "name", "weighted"),
     crossed([(task, name) for task, names in TASKS.items() for name in names], [False, True]),

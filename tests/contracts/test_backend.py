@@ -44,6 +44,7 @@ def emulated() -> CupyRuntime:
     return emulated_runtime("random")
 
 
+@pytest.mark.slow  # everyday tests compare emulated GPUs with the reference in tests/parity
 class TestEmulatedCuda(BackendContract):
     rows = 150
     summed = (1, 17, 4_097, 8_200)

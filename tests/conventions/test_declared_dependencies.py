@@ -8,6 +8,8 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 
 DISTRIBUTIONS = {
@@ -42,6 +44,7 @@ def _imported() -> dict[str, str]:
     return {name: path for name, path in found.items() if name not in {*sys.stdlib_module_names, "gpuboost"}}
 
 
+@pytest.mark.slow
 def test_imported_packages_are_declared() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = {name: listed for name, listed in project["optional-dependencies"].items() if name not in ("test", "docs")}

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = {"gpuboost": "gpuboost", "kernels": "gpuboost.kernels", "benchmarks": "gpuboost.benchmarks"}
 ABSTRACT = ("ABC", "Protocol")
@@ -65,6 +67,7 @@ class Package:
                     yield f"{name} <- {base}"
 
 
+@pytest.mark.slow
 def test_no_class_derives_from_a_concrete_class_of_the_package() -> None:
     assert sorted(Package.of(ROOT).concrete_bases()) == []
 

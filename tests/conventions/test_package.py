@@ -132,6 +132,7 @@ def outside_of_kernels(tree: ast.AST) -> Iterator[ast.AST]:
         waiting += [child for child in ast.iter_child_nodes(node) if not is_kernel(child)]
 
 
+@pytest.mark.slow
 def test_inner_kernels_are_called_by_kernels_alone() -> None:
     """Those with ``_`` have no entry for Python (kernels/common/jit.py): a call from there would end the process."""
     trees = {path: ast.parse(path.read_text()) for path in (ROOT / "kernels").rglob("*.py")}

@@ -132,11 +132,15 @@ def assert_same_gradients(found: Any, expected: Gradients, count: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "rule", [None, "all", PROBABILITY_RULES[0], PROBABILITY_RULES[1], PROBABILITY_RULES[7]], ids=repr
+    ("rule", "whole", "n", "nodes"),
+    crossed(
+        [None, "all", PROBABILITY_RULES[0], PROBABILITY_RULES[1], PROBABILITY_RULES[7]],
+        [False, True],
+        [1, 700, 9_000],
+        [9, 8_000],
+    ),
+    ids=repr,
 )
-@pytest.mark.parametrize("whole", [False, True])
-@pytest.mark.parametrize("n", [1, 700, 9_000])
-@pytest.mark.parametrize("nodes", [9, 8_000])
 def test_control_variates(rule: Any, whole: bool, n: int, nodes: int) -> None:
     k, rng = 2, np.random.default_rng(n)
     gradients = several(4, n, k, "heavy", whole)

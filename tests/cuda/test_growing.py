@@ -87,6 +87,7 @@ def test_what_is_not_finite_leaves_a_single_leaf() -> None:
 # What it costs.
 
 
+@pytest.mark.slow
 def test_launches_of_a_tree() -> None:
     """Depth 8: a root, eight levels of two, seven histograms of children; nothing waits, and nothing is copied."""
     runtime = emulated_runtime()

@@ -46,6 +46,7 @@ def chosen() -> Iterator[Linked]:
     return (module for module in modules() if module.of in SOME or module.file == DRAWS)
 
 
+@pytest.mark.slow
 @needs_numba_cuda
 @pytest.mark.parametrize("module", list(chosen()), ids=named)
 def test_no_product_is_fused_with_a_sum(module: Linked) -> None:

@@ -22,6 +22,7 @@ def page(name: str) -> str:
     return (ROOT / "docs" / "coming_from" / f"{name}.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PAGES)
 def test_translated_parameters_reach_the_same_score(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip(PAGES[name])

@@ -20,6 +20,7 @@ def pages(monkeypatch: pytest.MonkeyPatch) -> Mapping[str, str]:
     return dict(importlib.import_module("reference_pages").pages())
 
 
+@pytest.mark.slow
 def test_every_public_name_has_an_entry_on_one_page(pages: Mapping[str, str]) -> None:
     headings = [heading for text in pages.values() for heading in re.findall(r"^## (.*)$", text, flags=re.MULTILINE)]
     assert len(headings) == len(set(headings))

@@ -55,6 +55,7 @@ def test_the_value_is_the_likelihood(loss: Any) -> None:
             assert loss.row_value(y, f, 0.0) == pytest.approx(-likelihood, rel=1e-9, abs=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", LIKELIHOODS, ids=lambda loss: loss.name)
 def test_curvatures_are_the_mean_squares_of_the_gradient_and_three_times_that_of_the_spread(loss: Any) -> None:
     """Fisher information: 20,000 draws, five standard errors."""
