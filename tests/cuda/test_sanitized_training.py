@@ -53,7 +53,7 @@ train(shares, Recipe(loss, 1, growth=DepthWise(Limits(6, 3, 2)), step=automatic(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sanitize", ["undefined", "address", "thread"])
+@pytest.mark.parametrize("sanitize", [pytest.param("undefined", marks=pytest.mark.thorough), "address", "thread"])
 def test_trainings(sanitize):
     """Several outputs, by one tree too; drawn rows, control variates, lengths of leaves, constraints, shared rows."""
     result = sanitized(sanitize, TRAIN, "all")

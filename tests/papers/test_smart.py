@@ -483,6 +483,7 @@ def held_out_losses(data: Data, sampling: object, seeds: int, rounds: int) -> Ar
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_a8a_a_sample_of_three_tenths_is_as_good_as_all_rows(data_dir: Path) -> None:
     """Means of 20 seeds. Best test loss: within 0.5 % of the baseline's for "mvs" and "gradient", and below uniform's.
 
