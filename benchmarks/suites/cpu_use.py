@@ -99,21 +99,49 @@ def fits(options: Options) -> Finding:
 def threads(options: Options) -> Finding:
     """Training of a large table by the number of threads."""
     names, (n, trees) = beside(options), (20_000, 5) if options.small else (1_000_000, 20)
-    data = higgs_like(n=n, n_test=1_000, seed=1)
-    counts = [count for count in (1, 2, 4, 8, 16, 32, 64) if count < options.threads] + [options.threads]
+    counts = _counts(options)
     counts = sorted({*counts, 16}) if not options.small else counts  # more than there are cores: no cliff
+    return _by_threads("training", n, trees, {count: names for count in counts}, options)
+
+
+def threads_11m(options: Options) -> Finding:
+    """Training of eleven million rows on one thread and on all; the others on all."""
+    n = 20_000 if options.small else 11_000_000
+    return _by_threads("training", n, 5, {1: (OURS,), options.threads: beside(options)}, options)
+
+
+def threads_predict(options: Options) -> Finding:
+    """Prediction of a large table by the number of threads."""
+    n = 20_000 if options.small else 1_000_000
+    return _by_threads(
+        "prediction", n, 5 if options.small else 100, dict.fromkeys(_counts(options), beside(options)), options
+    )
+
+
+def _counts(options: Options) -> list[int]:
+    return [count for count in (1, 2, 4, 8, 16, 32, 64) if count < options.threads] + [options.threads]
+
+
+def _by_threads(what: str, n: int, trees: int, counts: Mapping[int, Sequence[str]], options: Options) -> Finding:
+    """Milliseconds of ``what``, "training" or "prediction", of each of the libraries named for a number of threads."""
+    data = higgs_like(n=n, n_test=1_000, seed=1)
     rows, numbers = [], {}
-    for count in counts:
+    for count, names in counts.items():
         runs = {}
         for name in names:
             peer = open_peer(name, "binary", Setting(trees=trees), count, data.y)
-            binned = peer.bin(peer.prepare(data.X), data.y, None, None)
-            runs[name] = lambda peer=peer, binned=binned: peer.train(binned)
+            if what == "training":
+                binned = peer.bin(peer.prepare(data.X), data.y, None, None)
+                runs[name] = partial(peer.train, binned)
+            else:
+                few = min(n, 100_000)
+                binned = peer.bin(peer.prepare(data.X[:few]), data.y[:few], None, None)
+                runs[name] = partial(peer.predict, peer.train(binned), peer.prepare(data.X))
         found = alternated(runs, options.repeats or 2, lambda say, c=count: options.tell(f"{c} threads: {say}"))
-        rows.append(_row(f"{count} threads", found, names))
+        rows.append(_row(f"{count} threads", found, beside(options)))
         numbers[str(count)] = found
-    title = f"{n:,} x {data.X.shape[1]}, {trees} trees of depth 6: milliseconds (of CPU time)"
-    return Finding(title, _columns(names), tuple(rows), numbers=numbers)
+    title = f"{what.capitalize()}, {n:,} x {data.X.shape[1]}, {trees} trees of depth 6: milliseconds (of CPU time)"
+    return Finding(title, _columns(beside(options)), tuple(rows), numbers=numbers)
 
 
 def _columns(names: Sequence[str]) -> tuple[str, ...]:
@@ -122,7 +150,7 @@ def _columns(names: Sequence[str]) -> tuple[str, ...]:
 
 def _row(what: str, found: Seconds, names: Sequence[str]) -> tuple[str, ...]:
     wall, cpu = ratios(found)
-    cells = (f"{1e3 * found[name][0]:.0f} ({1e3 * found[name][1]:.0f})" for name in names)
+    cells = (f"{1e3 * found[name][0]:.0f} ({1e3 * found[name][1]:.0f})" if name in found else "" for name in names)
     return (what, *cells, f"{wall:.2f}", f"{cpu:.2f}")
 
 
@@ -299,7 +327,9 @@ PARTS = {
     "many": Part("GridSearchCV of small fits over processes and threads", many),
     "first": Part("new processes that fit, or load a model and predict", first),
     "latency": Part("calls that predict 1, 10 and 100 rows by 500 trees", latency),
-    "threads": Part("1,000,000 x 28 by the number of threads, 16 included", threads),
+    "threads": Part("training of 1,000,000 x 28 by the number of threads, 16 included", threads),
+    "threads-predict": Part("prediction of 1,000,000 x 28 by the number of threads", threads_predict),
+    "threads-11m": Part("training of 11,000,000 x 28 on one thread and on all", threads_11m),
 }
 
 EXPERIMENT = Experiment("cpu-use", "CPU in daily use: small data, many fits, first contact, latency, threads", PARTS)

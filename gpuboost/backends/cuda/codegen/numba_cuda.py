@@ -12,6 +12,7 @@ from functools import cache
 from types import FunctionType, SimpleNamespace
 from typing import Any
 
+import numpy as np
 from numba.core.compiler_lock import global_compiler_lock
 
 from gpuboost._imports.collection import no_collection
@@ -35,7 +36,10 @@ def load() -> None:
     with no_collection():
         try:
             from cuda.bindings import nvrtc, nvvm
-            from numba.cuda import compiler  # noqa: F401
+
+            with _row_stack():
+                from numba.cuda import compiler  # noqa: F401
+                from numba.cuda.np import arrayobj  # noqa: F401
 
             nvrtc.nvrtcVersion()
             nvvm.version()
@@ -45,6 +49,19 @@ def load() -> None:
                 f"device: numba-cuda cannot load NVIDIA's compilers: {reason}. Install gpuboost's extra again: "
                 "pip install --force-reinstall 'gpuboosting[cuda13]', or 'gpuboosting[cuda12]' for an older driver."
             ) from error
+
+
+@contextmanager
+def _row_stack() -> Iterator[None]:
+    """Give NumPy 2.5 the function that it dropped, while numba-cuda 0.30 registers it at import."""
+    missing = "row_stack" not in vars(np)
+    if missing:
+        vars(np)["row_stack"] = np.vstack
+    try:
+        yield
+    finally:
+        if missing:
+            del vars(np)["row_stack"]
 
 
 def ltoir(function: DeviceFunction, architecture: int) -> bytes:
