@@ -32,7 +32,7 @@ FEW, MANY = 6_000, 18_000
 PASSES = 3  # of a line search: at 0, at 1, and where it ends
 COLUMNS = ("kernel", "bytes per row and tree", "shared atomics per row and tree", "launches per tree", "note")
 OF_NODES = (
-    "partials",
+    "line_sums",
     "sums",
     "candidates",
     "nodes",

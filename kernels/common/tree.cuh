@@ -14,11 +14,11 @@ struct State {
     i32 n_nodes, n_leaves;  // growth
     i32 level_begin;        // growth: nodes level_begin .. n_nodes - 1 are those of the last level made
     i32 n_lines;            // growth: children whose rows are counted in this step
-    i32 n_tiles;            // growth: stretches of rows of which histograms are to be built
     i32 finished;           // growth: 1 when nothing is left to split
     u32 iteration;          // round: counts up, for random streams and tree slots
     u32 arrived;            // growth: counter of last_block
     i32 n_made;             // leaf-wise growth: splits of the finished tree that are known
+    i32 spare;
 };
 
 enum NodeState { NEW = 0, OPEN = 1, SPLIT = 2, CLOSED = 3 }; // no split sought yet, found, made, cannot be split
@@ -45,7 +45,7 @@ struct Line {
     i32 node, sibling;      // sibling: -1 where both children are built
     i32 begin, step;        // its k-th row is at list[begin + step * k]
     i32 listed;
-    i32 first_tile, n_tiles;
+    i32 first, rows;        // listed rows of the lines before it, and its own
     i32 spare;
 };
 
@@ -59,10 +59,6 @@ struct alignas(16) Route {
 
 enum RouteFlags {
     MISSING_LEFT = 1 << 16, CATEGORICAL = 1 << 17, COUNT_LEFT = 1 << 18, COUNT_RIGHT = 1 << 19, MOVE_LEFT = 1 << 20
-};
-
-struct Tile {
-    i32 begin, count;       // stretch of the list
 };
 
 // The further limits of splits of categorical features: types.CategoryLimits.
@@ -83,8 +79,6 @@ struct Rule {
 
 // What draws features: the tree, each node by its number (so leaf-wise growth makes one split at a time), or each level.
 enum Draws { OF_TREE, OF_NODES, OF_LEVELS };
-
-enum { SHARED_HEAD = 2 }; // numbers in front of the sums of all shards, g and h of the root: see shards.cu
 
 static_assert(sizeof(State) == 112 && sizeof(Node) == 128 && sizeof(Line) == 32, "the numpy twins have these sizes");
 
@@ -118,12 +112,17 @@ static __device__ __forceinline__ void write_pair(u32 *pairs, i32 wide, i32 at, 
         pairs[at] = (u32)g << 16 | h;
 }
 
-// Rows of a stretch when ``rows`` of them are shared out: few enough stretches to keep what they write small, many
-// enough to keep every multiprocessor busy. ``across``: tiles of features, each of which takes a stretch by itself.
-static __device__ __forceinline__ i32 rows_of_tile(i64 rows, i32 across, i32 least, i32 items)
+// Rows of a block's share, when ``rows`` rows of each of ``across`` tiles of features are shared out to the grid.
+static __device__ __forceinline__ i64 rows_of_share(i64 rows, i32 across, i32 least)
 {
-    const i64 even = (rows * (across > 0 ? across : 1) + items - 1) / items;
-    return (i32)(even < least ? least : even > MOST_ROWS ? MOST_ROWS : even);
+    const i64 even = (rows * across + gridDim.x - 1) / gridDim.x;
+    return even < least ? least : even;
+}
+
+// Blocks that have a share, at least one.
+static __device__ __forceinline__ i32 blocks_of_shares(i64 rows, i64 share)
+{
+    return max(1, (i32)((rows + share - 1) / share));
 }
 
 // G brought nearer to 0 by alpha, and 0 if it is not further from it.

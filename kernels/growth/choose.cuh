@@ -185,7 +185,6 @@ static __device__ void split_open(State *state, Node *nodes, i32 begin, Threshol
         state->n_nodes = end + 2 * taken;
         state->n_leaves = leaves + taken;
         state->n_lines = lines;
-        state->n_tiles = 0;
         state->finished = taken == 0;
     }
 }

@@ -91,57 +91,45 @@ static __device__ __forceinline__ i32 take_place(u32 *counter, i32 line)
     return __shfl_sync(FULL_WARP, base, first) + __popc(mates & ((1u << lane) - 1));
 }
 
-// The children's rows are known: the smaller ones end here, and the lists of the others are cut into stretches. Of
-// shards, ``cursor`` has the rows that are here, ``everywhere`` those of all, and ``here`` gets the former by node.
-// By one block.
-static __device__ void cut_lists(State *state, Node *nodes, Line *lines, const u32 *cursor, Tile *stretches,
-                                 const i32 *selection, const Rule *rule, i32 least, i32 items,
-                                 const u32 *everywhere = nullptr, i32 *here = nullptr)
+// The children's rows are known: the smaller ones end here, and each line learns how many listed rows come before its
+// own. Of shards, ``cursor`` has the rows that are here, ``everywhere`` those of all, and ``here`` gets the former by
+// node. By one block.
+static __device__ void finish_lists(State *state, Node *nodes, Line *lines, const u32 *cursor, const Rule *rule,
+                                    const u32 *everywhere = nullptr, i32 *here = nullptr)
 {
     const i32 n_lines = state->n_lines;
-    u32 listed = 0;
-    for (i32 i = threadIdx.x; i < n_lines; i += THREADS) {
-        Line line = lines[i];
-        Node &node = nodes[line.node];
-        node.count = SHARDED ? everywhere[i] : cursor[i];
-        if (SHARDED)
-            here[line.node] = cursor[i];
-        bool some = node.state == NEW && enough_rows(node, rule);
-        if (!some)
-            node.state = CLOSED;
-        if (line.sibling >= 0) {
-            Node &sibling = nodes[line.sibling];
-            sibling.count = nodes[node.parent].count - node.count;
-            if (SHARDED)
-                here[line.sibling] = here[node.parent] - (i32)cursor[i];
-            const bool other = sibling.state == NEW && enough_rows(sibling, rule);
-            if (!other)
-                sibling.state = CLOSED;
-            some |= other;
-        }
-        lines[i].listed = line.listed = line.listed && some;
-        listed += !line.listed ? 0 : SHARDED ? cursor[i] : node.count;
-    }
-    const i32 rounded_up = min(n_lines * selection[1], items / 2); // every line has a last stretch that is not full
-    const i32 stretch = rows_of_tile(block_sum(listed), selection[1], least, items - rounded_up);
-    u32 first_tile = 0;
+    u32 before = 0;
     for (i32 first = 0; first < n_lines; first += THREADS) {
         const i32 i = first + threadIdx.x;
-        const i32 rows = i >= n_lines || !lines[i].listed ? 0 : SHARDED ? (i32)cursor[i] : nodes[lines[i].node].count;
-        const u32 tiles = (rows + stretch - 1) / stretch;
+        Line line = {};
+        if (i < n_lines) {
+            line = lines[i];
+            Node &node = nodes[line.node];
+            node.count = SHARDED ? everywhere[i] : cursor[i];
+            if (SHARDED)
+                here[line.node] = cursor[i];
+            bool some = node.state == NEW && enough_rows(node, rule);
+            if (!some)
+                node.state = CLOSED;
+            if (line.sibling >= 0) {
+                Node &sibling = nodes[line.sibling];
+                sibling.count = nodes[node.parent].count - node.count;
+                if (SHARDED)
+                    here[line.sibling] = here[node.parent] - (i32)cursor[i];
+                const bool other = sibling.state == NEW && enough_rows(sibling, rule);
+                if (!other)
+                    sibling.state = CLOSED;
+                some |= other;
+            }
+            line.listed = line.listed && some;
+            line.rows = line.listed ? (i32)cursor[i] : 0;
+        }
         u32 more;
-        const u32 tile = first_tile + block_scan(tiles, more);
-        first_tile += more;
-        if (i >= n_lines)
-            continue;
-        lines[i].first_tile = tile;
-        lines[i].n_tiles = tiles;
-        const i32 begin = lines[i].step > 0 ? lines[i].begin : lines[i].begin - rows + 1;
-        for (u32 k = 0; k < tiles; ++k)
-            stretches[tile + k] = {begin + (i32)k * stretch, min(stretch, rows - (i32)k * stretch)};
+        line.first = before + block_scan(line.rows, more);
+        before += more;
+        if (i < n_lines)
+            lines[i] = line;
     }
-    if (threadIdx.x == 0)
-        state->n_tiles = first_tile;
 }
 
 // Blocks that have a chunk of the rows, at least one.
@@ -189,8 +177,8 @@ static __device__ __forceinline__ void list_rows(const i32 *line, const i32 *pla
 extern "C" __global__ void __launch_bounds__(THREADS, 3)
 route(const u8 *__restrict__ columns, i32 n, const u32 *__restrict__ pairs, SLOT *__restrict__ slot_of_row,
       i32 *__restrict__ leaf_of_row, const Route *__restrict__ routes, const i32 *__restrict__ node_of_slot, i32 *list,
-      u32 *list_pairs, u32 *cursor, Tile *stretches, State *state, Node *nodes, Line *lines, const i32 *__restrict__ selection,
-      const Rule *__restrict__ rule, i32 first, i32 last, i32 leaves, i32 least, i32 items)
+      u32 *list_pairs, u32 *cursor, State *state, Node *nodes, Line *lines, const Rule *__restrict__ rule, i32 first,
+      i32 last, i32 leaves)
 {
     __shared__ u32 count[SHARED_LINES];
     __shared__ Target targets[SHARED_LINES];
@@ -242,18 +230,17 @@ route(const u8 *__restrict__ columns, i32 n, const u32 *__restrict__ pairs, SLOT
             list_rows(line, place, row, shared ? targets : nullptr, lines, pairs, wide, list, list_pairs);
     }
     if (last_block(&state->arrived, busy) && !SHARDED)
-        cut_lists(state, nodes, lines, cursor, stretches, selection, rule, least, items);
+        finish_lists(state, nodes, lines, cursor, rule);
 }
 
 #if SHARDED
 
 // Remainder of route, once the rows of all shards are counted.
 extern "C" __global__ void __launch_bounds__(THREADS)
-cut_shared_lists(const u32 *__restrict__ cursor, const u32 *__restrict__ everywhere, i32 *here, Tile *stretches,
-                 State *state, Node *nodes, Line *lines, const i32 *__restrict__ selection,
-                 const Rule *__restrict__ rule, i32 least, i32 items)
+finish_shared_lists(const u32 *__restrict__ cursor, const u32 *__restrict__ everywhere, i32 *here, State *state,
+                    Node *nodes, Line *lines, const Rule *__restrict__ rule)
 {
-    cut_lists(state, nodes, lines, cursor, stretches, selection, rule, least, items, everywhere, here);
+    finish_lists(state, nodes, lines, cursor, rule, everywhere, here);
 }
 
 #endif
@@ -308,9 +295,8 @@ enum { NEAR_NODES = 1024 }; // a tree's nodes at most, for the kernel below
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
 route_and_add(const u8 *__restrict__ columns, i32 n, const SLOT *__restrict__ slot_of_row,
               i32 *__restrict__ leaf_of_row, const Route *__restrict__ routes, const i32 *__restrict__ node_of_slot,
-              u32 *cursor, Tile *stretches, State *state, Node *nodes, Line *lines, const i32 *__restrict__ selection,
-              const Rule *__restrict__ rule, i32 first, i32 least, i32 items, const f64 *factor,
-              f64 *__restrict__ scores, f64 *values, const i32 *lost, i32 capacity, const u32 *first_slot, i32 output,
+              u32 *cursor, State *state, Node *nodes, Line *lines, const Rule *__restrict__ rule, i32 first,
+              const f64 *factor, f64 *__restrict__ scores, f64 *values, const i32 *lost, i32 capacity, const u32 *first_slot, i32 output,
               i32 slots, Head *heads, Node *kept)
 {
     __shared__ f64 value_of_leaf[NEAR_NODES];
@@ -368,7 +354,7 @@ route_and_add(const u8 *__restrict__ columns, i32 n, const SLOT *__restrict__ sl
             atomicAdd(cursor + i, count[i]);
     if (!last_block(&state->arrived, busy))
         return;
-    cut_lists(state, nodes, lines, cursor, stretches, selection, rule, least, items);
+    finish_lists(state, nodes, lines, cursor, rule);
     __syncthreads();
     for (i32 v = threadIdx.x; v < n_nodes; v += THREADS)
         values[v] = nodes[v].value = value_of_leaf[v];

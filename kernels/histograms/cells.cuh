@@ -32,45 +32,42 @@ static __device__ __forceinline__ void store(const Cells &cells, longlong2 *sums
     }
 }
 
-// cells += the sums of one stretch of rows; beyond the feature's own cells anything may be added.
-static __device__ __forceinline__ void add_partial(Cells &cells, const uint2 *sums, const u32 *counts)
-{
-    const i32 first = (threadIdx.x & 31) * PER_LANE;
-    const uint4 *both = (const uint4 *)(sums + first);
-#pragma unroll
-    for (i32 k = 0; k < PER_LANE; k += 2) {
-        const uint4 pairs = both[k / 2];
-        cells.g[k] += (i32)pairs.x;
-        cells.h[k] += pairs.y;
-        cells.g[k + 1] += (i32)pairs.z;
-        cells.h[k + 1] += pairs.w;
-        if (COUNTS) {
-            cells.n[COUNTS ? k : 0] += (i32)counts[first + k];
-            cells.n[COUNTS ? k + 1 : 0] += (i32)counts[first + k + 1];
-        }
-    }
-}
-
-// Histograms of stretches of rows, and of nodes by slot. Each has ``columns`` features, CELLS of each.
+// Histograms in memory: of lines, as their rows were added up (histogram.cu), and of nodes by slot. Each has ``columns``
+// features, CELLS of each.
 struct Store {
-    const uint2 *partials;
-    const u32 *partial_counts;
+    i64 *line_sums;
     longlong2 *sums;
     i32 *counts;
-    i32 columns, base; // base: stretch whose sums come first
+    i32 columns;
 };
 
-// cells += the sums of all shards (shards.cu). sums: of the line's cells, with its counts behind them.
-static __device__ __forceinline__ void add_line(Cells &cells, const i64 *sums, i32 in_line, i32 place)
+// The cells of a line's feature, whose place in memory becomes 0 for the next rows. sums: g of every bin, h of every bin,
+// and rows of every bin.
+static __device__ __forceinline__ void take_line(Cells &cells, i64 *sums)
 {
-    const i32 first = (threadIdx.x & 31) * PER_LANE;
+    constexpr i32 WORDS = PER_LANE / 2;
+    longlong2 *g = (longlong2 *)sums + (threadIdx.x & 31) * WORDS, *h = g + CELLS / 2, *n = h + CELLS / 2;
+    const longlong2 none = {0, 0};
+    longlong2 word[2 + COUNTS][WORDS];
 #pragma unroll
-    for (i32 k = 0; k < PER_LANE; ++k) {
-        const i32 cell = place * CELLS + first + k;
-        cells.g[k] += sums[2 * cell];
-        cells.h[k] += sums[2 * cell + 1];
+    for (i32 k = 0; k < WORDS; ++k) {
+        word[0][k] = g[k];
+        word[1][k] = h[k];
         if (COUNTS)
-            cells.n[COUNTS ? k : 0] += (i32)sums[2 * in_line + cell];
+            word[1 + COUNTS][k] = n[k];
+    }
+#pragma unroll
+    for (i32 k = 0; k < WORDS; ++k) {
+        cells.g[2 * k] = word[0][k].x;
+        cells.g[2 * k + 1] = word[0][k].y;
+        cells.h[2 * k] = word[1][k].x;
+        cells.h[2 * k + 1] = word[1][k].y;
+        g[k] = h[k] = none;
+        if (COUNTS) {
+            cells.n[COUNTS ? 2 * k : 0] = (i32)word[1 + COUNTS][k].x;
+            cells.n[COUNTS ? 2 * k + 1 : 0] = (i32)word[1 + COUNTS][k].y;
+            n[k] = none;
+        }
     }
 }
 

@@ -7,13 +7,17 @@
 //     lane = row r, word w      step i: byte b = (i + r) % 4      column = (r / 4) * WIDTH + 4 w + b
 //
 // so that no two additions ever meet, whatever the data; features of less than 32 columns have several, side by side.
-// Each stretch of rows writes sums of its own, by plain stores; ``evaluate`` adds them up.
+//
+// A block of as many threads as a multiprocessor can well hold takes an equal share of the rows: of the sequence that
+// the lists form, tile after tile of features. Where a list ends, it adds its planes to the sums of the list's line in
+// memory, by additions of 64 bits, which are exact in any order. ``evaluate`` reads these sums, and leaves them at 0.
+// While a warp adds 32 rows, the bins of its next 32 are on their way from memory, and the numbers of those after them.
 //
 // Compiled for one WIDTH (4, 8, 16, 32 features to a tile), CELLS (64, 128, 256: bins of a feature that there is room
 // for), COUNTS (1: rows are counted, too) and PASSES (2 where shared memory has no room for the planes: the rows are
 // then read twice, first for the lower half of the bins).
 
-#define THREADS 512
+#define THREADS 1024
 constexpr int WARPS = THREADS / 32;
 #define WORDS (WIDTH / 4) // of a row; also the loads that 32 rows take
 #define ROWS_AT_ONCE (128 / WIDTH)
@@ -21,22 +25,32 @@ constexpr int WARPS = THREADS / 32;
 #define SPAN (CELLS / PASSES) // bins of a pass
 #define PLANE (SPAN * 32)
 #define ALL_PLANES (2 * PLANE + COUNTS * PLANE / 2) // counts have 16 bits each: those of two bins share a word
-
-// Blocks that a multiprocessor should hold. For lists as many as shared memory allows; but sm_75 holds 1,024 threads
-// only, and for sm_100, or tiles of 16 features, the compiler would spill registers.
-#if COUNTS || WIDTH == 16 || (defined(__CUDA_ARCH__) && (__CUDA_ARCH__ < 800 || __CUDA_ARCH__ >= 1000))
-#define LIST_BLOCKS 2
-#else
-#define LIST_BLOCKS 3
-#endif
-#define ROOT_BLOCKS 2 // a third would leave no registers for what is on its way
+#define OF_FEATURE ((2 + COUNTS) * CELLS) // numbers of a feature's sums: g of every bin, h of every bin, rows of every bin
 
 // 32 rows of one warp, on their way from memory to the planes.
 struct Stage {
-    uint2 pair[32];  // g and h; 0 where there is no row
-    i64 offset[32];  // of its bins, in bytes
-    i32 there[COUNTS ? 32 : 1];
+    uint2 pair[32]; // g and h; 0 where there is no row
+    i32 row[32];    // or -1, where rows are counted
 };
+
+// A row and its pair.
+struct Given {
+    i32 row;
+    uint2 pair;
+};
+
+// A tile of features. columns: bit by bit, those that compete; the sums of others are not asked for.
+struct Features {
+    const u32 *bins; // WORDS to a row
+    i32 cells;
+    u32 columns;
+};
+
+// Words of a row that are of use, bit by bit: always the first, since the sums of rows are computed from it.
+static __device__ __forceinline__ bool is_used(u32 columns, i32 word)
+{
+    return word == 0 || columns >> 4 * word & 15;
+}
 
 // Number of a tile's ``cells`` cells, from ``low`` on, that one pass holds.
 static __device__ __forceinline__ i32 cells_of_pass(i32 cells, i32 low)
@@ -46,45 +60,44 @@ static __device__ __forceinline__ i32 cells_of_pass(i32 cells, i32 low)
 
 static __device__ void clear_planes(u32 *plane, i32 cells)
 {
-    for (i32 i = threadIdx.x; i < cells * 32; i += THREADS) {
-        plane[i] = 0;
-        plane[PLANE + i] = 0;
-        if (COUNTS && i < cells * 16)
-            plane[2 * PLANE + i] = 0;
+    const uint4 none = {0, 0, 0, 0};
+    for (i32 i = threadIdx.x; i < cells * 8; i += THREADS) {
+        ((uint4 *)plane)[i] = none;
+        ((uint4 *)(plane + PLANE))[i] = none;
+        if (COUNTS && i < cells * 4)
+            ((uint4 *)(plane + 2 * PLANE))[i] = none;
     }
 }
 
-static __device__ __forceinline__ void put(Stage &stage, i32 row, bool there, uint2 pair)
+static __device__ __forceinline__ void put(Stage &stage, const Given &given)
 {
     const i32 lane = threadIdx.x & 31;
-    stage.pair[lane] = pair;
-    stage.offset[lane] = there ? (i64)row * WIDTH : 0;
-    if (COUNTS)
-        stage.there[COUNTS ? lane : 0] = there;
+    stage.pair[lane] = given.pair;
+    stage.row[lane] = given.row;
 }
 
-// tile: the bins of a tile of features, WORDS to a row; low: the first bin of the pass; words: those that are of use, bit
-// by bit. What a lane adds to, and by how much it turns its words so that byte i is the one of step i, is the same for all
-// rows: two instructions to an addition.
-static __device__ __forceinline__ void add_stage(u32 *plane, const Stage &stage, const u32 *__restrict__ tile, u32 low,
-                                                 i32 words)
+// The words of a lane's rows. A row that is not there adds nothing, or is not counted, in the bins of row 0.
+static __device__ __forceinline__ void load_words(u32 (&word)[WORDS], const Stage &stage, const u32 *__restrict__ bins)
 {
     const i32 lane = threadIdx.x & 31, r = lane / WORDS, w = lane % WORDS;
-    if (!(words >> w & 1))
-        return;
-    const char *own = (const char *)(tile + w);
+#pragma unroll
+    for (i32 s = 0; s < WORDS; ++s)
+        word[s] = bins[(i64)max(stage.row[s * ROWS_AT_ONCE + r], 0) * WORDS + w];
+}
+
+// Adds the rows of a stage, whose words are there. low: the first bin of the pass. What a lane adds to, and by how much
+// it turns its words so that byte i is the one of step i, is the same for all rows: two instructions to an addition.
+static __device__ __forceinline__ void add_stage(u32 *plane, const Stage &stage, const u32 (&word)[WORDS], u32 low)
+{
+    const i32 lane = threadIdx.x & 31, r = lane / WORDS, w = lane % WORDS;
     char *column[4];
-    u32 word[WORDS];
 #pragma unroll
     for (i32 i = 0; i < 4; ++i)
         column[i] = (char *)(plane + (r >> 2) * WIDTH + 4 * w + (i + r & 3));
 #pragma unroll
-    for (i32 s = 0; s < WORDS; ++s) // a row that is not there adds nothing to the bins of row 0
-        word[s] = *(const u32 *)(own + stage.offset[s * ROWS_AT_ONCE + r]);
-#pragma unroll
     for (i32 s = 0; s < WORDS; ++s) {
         const i32 k = s * ROWS_AT_ONCE + r;
-        if (COUNTS && !stage.there[COUNTS ? k : 0])
+        if (COUNTS && stage.row[k] < 0)
             continue;
         const uint2 pair = stage.pair[k];
         const u32 turned = __funnelshift_r(word[s], word[s], 8 * (r & 3));
@@ -102,28 +115,67 @@ static __device__ __forceinline__ void add_stage(u32 *plane, const Stage &stage,
     }
 }
 
-// The planes as [feature][bin] pairs, four bins of a feature to a thread; copies of a feature's column are added up,
-// each thread beginning with another one, so that they are read without conflicts. sums, counts: of the pass's first bin.
-static __device__ void write_sums(const u32 *plane, i32 cells, uint2 *sums, u32 *counts)
+// Adds the rows that source(0), ... source(count - 1) give to the planes, 32 to a warp at a time. stages: two of this
+// warp's own.
+template <class Source>
+static __device__ __forceinline__ void add_rows(u32 *plane, Stage *stages, const Features &features, u32 low, i32 count,
+                                                const Source &source)
 {
-    const i32 lane = threadIdx.x & 31, feature = lane % WIDTH, part = lane / WIDTH;
-    for (i32 at = (threadIdx.x >> 5) * COPIES + part; at * 4 < cells; at += WARPS * COPIES) {
-        u32 g[4] = {}, h[4] = {}, n[4] = {};
+    const i32 lane = threadIdx.x & 31;
+    const bool used = is_used(features.columns, lane % WORDS);
+    u32 word[WORDS], next[WORDS];
+    i32 first = threadIdx.x - lane;
+    if (first >= count)
+        return;
+    put(stages[0], source(first + lane));
+    __syncwarp();
+    if (used)
+        load_words(word, stages[0], features.bins);
+    Given given = source(first + THREADS + lane);
+    for (i32 at = 0; first < count; first += THREADS, at ^= 1) {
+        const bool more = first + THREADS < count;
+        if (more) {
+            put(stages[at ^ 1], given);
+            __syncwarp();
+            if (used)
+                load_words(next, stages[at ^ 1], features.bins);
+            given = source(first + 2 * THREADS + lane);
+        }
+        if (used)
+            add_stage(plane, stages[at], word, low);
+        __syncwarp(); // before the stage is written again
 #pragma unroll
-        for (i32 k = 0; k < 4; ++k)
+        for (i32 s = 0; s < WORDS; ++s)
+            word[s] = next[s];
+    }
+}
+
+// sums += the planes, which start with bin ``low``: 8 features and 4 bins to a warp, whose numbers of a feature then lie
+// in one sector of memory. sums: of the tile's first feature.
+static __device__ void flush(const u32 *plane, const Features &features, i32 low, i64 *sums)
+{
+    constexpr i32 ACROSS = WIDTH < 8 ? WIDTH : 8, DOWN = 32 / ACROSS, GROUPS = WIDTH / ACROSS;
+    const i32 lane = threadIdx.x & 31, cells = cells_of_pass(features.cells, low);
+    for (i32 at = threadIdx.x >> 5; at * DOWN < cells * GROUPS; at += WARPS) {
+        const i32 f = at % GROUPS * ACROSS + lane / DOWN, bin = at / GROUPS * DOWN + lane % DOWN;
+        if (bin >= cells || !(features.columns >> f & 1))
+            continue;
+        u32 g = 0, h = 0, n = 0;
 #pragma unroll
-            for (i32 c = 0; c < COPIES; ++c) {
-                const u32 *column = plane + (c + part) % COPIES * WIDTH + feature;
-                g[k] += column[(at * 4 + k) * 32];
-                h[k] += column[(at * 4 + k) * 32 + PLANE];
-                if (COUNTS)
-                    n[k] += column[(at * 2 + k / 2) * 32 + 2 * PLANE] >> 16 * (k & 1) & 0xffff;
-            }
-        uint4 *to = (uint4 *)(sums + feature * CELLS + at * 4);
-        to[0] = make_uint4(g[0], h[0], g[1], h[1]);
-        to[1] = make_uint4(g[2], h[2], g[3], h[3]);
-        if (COUNTS)
-            *(uint4 *)(counts + feature * CELLS + at * 4) = make_uint4(n[0], n[1], n[2], n[3]);
+        for (i32 c = 0; c < COPIES; ++c) {
+            const u32 *column = plane + c * WIDTH + f;
+            g += column[bin * 32];
+            h += column[bin * 32 + PLANE];
+            if (COUNTS)
+                n += column[bin / 2 * 32 + 2 * PLANE] >> 16 * (bin & 1) & 0xffff;
+        }
+        u64 *to = (u64 *)sums + (i64)f * OF_FEATURE + low + bin;
+        if (g)
+            atomicAdd(to, (u64)(i64)(i32)g);
+        if (h)
+            atomicAdd(to + CELLS, (u64)h);
+        if (COUNTS && n)
+            atomicAdd(to + 2 * CELLS, (u64)n);
     }
 }
 
@@ -148,8 +200,8 @@ static __device__ void add_up(i64 &g, i64 &h)
     __syncthreads();
 }
 
-// The sums over all rows of a stretch: every row has some bin of the tile's first feature. more: of a later pass.
-static __device__ void sum_rows(const u32 *plane, i32 cells, i64 *sums, bool more)
+// sums += the sums over all rows of the planes, of which every row has some bin of the tile's first feature.
+static __device__ void sum_rows(const u32 *plane, i32 cells, i64 *sums)
 {
     i64 g = 0, h = 0;
     for (i32 i = threadIdx.x; i < cells * COPIES; i += THREADS) {
@@ -159,17 +211,17 @@ static __device__ void sum_rows(const u32 *plane, i32 cells, i64 *sums, bool mor
     }
     add_up(g, h);
     if (threadIdx.x == 0) {
-        sums[0] = more ? sums[0] + g : g;
-        sums[1] = more ? sums[1] + h : h;
+        sums[0] += g;
+        sums[1] += h;
     }
 }
 
-// The root, once all its stretches are summed. By one block.
-static __device__ void init_root(const i64 *sums, i32 n_tiles, State *state, Node *nodes, Line *lines,
+// The root, once all its rows are summed. sums: of ``blocks`` blocks. By one block.
+static __device__ void init_root(const i64 *sums, i32 blocks, State *state, Node *nodes, Line *lines,
                                   i32 *node_of_slot, const Rule *rule)
 {
     i64 g = 0, h = 0;
-    for (i32 t = threadIdx.x; t < n_tiles; t += THREADS) {
+    for (i32 t = threadIdx.x; t < blocks; t += THREADS) {
         g += sums[2 * t];
         h += sums[2 * t + 1];
     }
@@ -181,7 +233,6 @@ static __device__ void init_root(const i64 *sums, i32 n_tiles, State *state, Nod
     state->rows_per_h = (f64)state->weight / (f64)(h > 1 ? h : 1);
     state->n_nodes = state->n_leaves = state->n_lines = 1;
     state->level_begin = state->finished = state->n_made = 0;
-    state->n_tiles = n_tiles;
     Node root = {};
     root.sum_g = g;
     root.sum_h = h;
@@ -189,119 +240,142 @@ static __device__ void init_root(const i64 *sums, i32 n_tiles, State *state, Nod
     root.count = state->m;
     root.state = can_split(root, state->unit_h, rule) && enough_rows(root, rule) ? NEW : CLOSED;
     nodes[0] = root;
-    const Line line = {0, -1, 0, 1, 1, 0, n_tiles, 0};
+    const Line line = {0, -1, 0, 1, 1, 0, state->m, 0};
     lines[0] = line;
     node_of_slot[0] = 0;
 }
 
-// Gradient of a row at the root, before it is an integer: loaded while the row before it is added.
-struct Given {
-    f32 g, h;
+// The rows of the root. Their gradients are turned to integers on the way, and kept as pairs.
+struct Root {
+    const f32 *g, *h;
+    const i32 *multiplicity;
+    i32 weighted, begin, end;
+    bool keep;
+    u32 *pairs;
+    const State *state;
+
+    __device__ __forceinline__ Given operator()(i32 k) const
+    {
+        const i32 row = begin + k;
+        if (row >= end)
+            return {-1, {0, 0}};
+        const i32 times = weighted ? multiplicity[row] : 1;
+        const i32 qg = (i32)quantised(g[row], state->scale_g, times, state->error);
+        const u32 qh = (u32)quantised(h[row], state->scale_h, times, state->error);
+        if (keep)
+            write_pair(pairs, state->wide, row, qg, qh);
+        return {row, {(u32)qg, qh}};
+    }
 };
 
-static __device__ __forceinline__ Given given(const f32 *__restrict__ g, const f32 *__restrict__ h, i32 row, i32 end)
-{
-    if (row >= end)
-        return {0.0f, 0.0f};
-    return {g[row], h[row]};
-}
+// The rows of a list.
+struct Listed {
+    const i32 *list;
+    const u32 *pairs;
+    i32 wide, begin, count;
 
-// The root's histogram. Gradients are turned to integers on the way and kept as pairs.
-// selection: {candidate features, tiles that hold them, WIDTH}, at least one; tiles, tile_cells: of each such tile, its
-// number and how many bins its features have at most and, from bit 16 on, which of its words have any of them. sums: two
-// for each stretch of rows.
-extern "C" __global__ void __launch_bounds__(THREADS, ROOT_BLOCKS)
+    __device__ __forceinline__ Given operator()(i32 k) const
+    {
+        if (k >= count)
+            return {-1, {0, 0}};
+        i32 g;
+        u32 h;
+        read_pair(pairs, wide, begin + k, g, h);
+        return {list[begin + k], {(u32)g, h}};
+    }
+};
+
+// The root's histogram. selection: {candidate features, tiles that hold them, WIDTH}, at least one; tiles, tile_cells,
+// tile_columns: of each such tile, its number, how many bins its features have at most, and which of them compete.
+// block_sums: two for each block.
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
 root_histogram(const u32 *__restrict__ bins, i32 n, const f32 *__restrict__ g, const f32 *__restrict__ h,
                const i32 *__restrict__ multiplicity, i32 weighted, const i32 *__restrict__ selection,
-               const i32 *__restrict__ tiles, const i32 *__restrict__ tile_cells, u32 *pairs, i64 *sums,
-               uint2 *partials, u32 *partial_counts, State *state, Node *nodes, Line *lines, i32 *node_of_slot,
-               const Rule *rule, i32 least, i32 items)
+               const i32 *__restrict__ tiles, const i32 *__restrict__ tile_cells, const u32 *__restrict__ tile_columns,
+               u32 *pairs, i64 *block_sums, i64 *line_sums, State *state, Node *nodes, Line *lines, i32 *node_of_slot,
+               const Rule *rule, i32 least)
 {
-    extern __shared__ u32 shared[];
-    u32 *plane = shared;
-    Stage &stage = ((Stage *)(shared + ALL_PLANES))[threadIdx.x >> 5];
-    const i32 lane = threadIdx.x & 31, across = selection[1], m = state->m;
-    const i32 stretch = rows_of_tile(m, across, least, items), down = (m + stretch - 1) / stretch;
-    const i32 busy = max(1, min((i32)gridDim.x, down * across));
+    extern __shared__ u32 plane[];
+    Stage *stages = (Stage *)(plane + ALL_PLANES) + (threadIdx.x >> 5) * 2;
+    const i32 across = selection[1], m = state->m;
+    const i64 share = rows_of_share(m, across, least), all = (i64)m * across;
+    const i32 busy = blocks_of_shares(all, share);
     if ((i32)blockIdx.x >= busy)
         return;
-    for (i32 item = blockIdx.x; item < down * across; item += gridDim.x) {
-        const i32 at = item / across, place = item % across, begin = at * stretch, end = min(m, begin + stretch);
-        const i32 used = tile_cells[place] & 0xffff, words = tile_cells[place] >> 16;
-        const u32 *tile = bins + (i64)tiles[place] * n * WORDS;
-        for (i32 low = 0; PASSES > 1 ? low < used : low == 0; low += SPAN) {
-            const i32 cells = cells_of_pass(used, low);
-            clear_planes(plane, cells);
+    if (threadIdx.x == 0)
+        block_sums[2 * blockIdx.x] = block_sums[2 * blockIdx.x + 1] = 0;
+    const i64 end = min(all, (blockIdx.x + 1) * share);
+    for (i64 from = blockIdx.x * share; from < end;) {
+        const i32 place = (i32)(from / m), begin = (i32)(from % m);
+        const i32 count = (i32)min(min(end - from, (i64)(m - begin)), (i64)MOST_ROWS);
+        const Features features = {bins + (i64)tiles[place] * n * WORDS, tile_cells[place], tile_columns[place]};
+        for (i32 low = 0; low == 0 || (PASSES > 1 && low < features.cells); low += SPAN) {
+            const Root rows = {g, h, multiplicity, weighted, begin, begin + count, place == 0 && low == 0, pairs, state};
+            clear_planes(plane, cells_of_pass(features.cells, low));
             __syncthreads();
-            i32 row = begin + threadIdx.x;
-            Given next = given(g, h, row, end);
-            for (i32 first = row - lane; first < end; first += THREADS) {
-                const Given now = next;
-                next = given(g, h, row + THREADS, end);
-                const i32 times = weighted && row < end ? multiplicity[row] : 1;
-                const i32 qg = (i32)quantised(now.g, state->scale_g, times, state->error);
-                const u32 qh = (u32)quantised(now.h, state->scale_h, times, state->error);
-                if (place == 0 && low == 0 && row < end)
-                    write_pair(pairs, state->wide, row, qg, qh);
-                put(stage, row, row < end, make_uint2((u32)qg, qh));
-                __syncwarp();
-                add_stage(plane, stage, tile, low, words);
-                __syncwarp();
-                row += THREADS;
-            }
+            add_rows(plane, stages, features, low, count, rows);
             __syncthreads();
-            const i64 part = (i64)item * WIDTH * CELLS + low;
-            write_sums(plane, cells, partials + part, partial_counts + part * COUNTS);
+            flush(plane, features, low, line_sums + (i64)place * WIDTH * OF_FEATURE);
             if (place == 0)
-                sum_rows(plane, cells, sums + 2 * at, low > 0);
+                sum_rows(plane, cells_of_pass(features.cells, low), block_sums + 2 * blockIdx.x);
             __syncthreads();
         }
+        from += count;
     }
     if (last_block(&state->arrived, busy))
-        init_root(sums, down, state, nodes, lines, node_of_slot, rule);
+        init_root(block_sums, blocks_of_shares(m, share), state, nodes, lines, node_of_slot, rule);
 }
 
-// The histograms of the listed children first_line .. last_line - 1, one stretch of rows and tile of features at a time.
-extern "C" __global__ void __launch_bounds__(THREADS, LIST_BLOCKS)
+// Line of first_line .. stop - 1 that has row ``at`` of those of all lines. By all threads of the block.
+static __device__ i32 line_of(const Line *lines, i32 first_line, i32 stop, i64 at)
+{
+    __shared__ i32 found;
+    for (i32 i = first_line + threadIdx.x; i < stop; i += THREADS) {
+        const Line line = lines[i];
+        if (at >= line.first && at < (i64)line.first + line.rows)
+            found = i;
+    }
+    __syncthreads();
+    const i32 line = found;
+    __syncthreads();
+    return line;
+}
+
+// The histograms of the listed children first_line .. last_line - 1. line_sums begin with those of line first_line.
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
 list_histogram(const u32 *__restrict__ bins, i32 n, const i32 *__restrict__ list, const u32 *__restrict__ list_pairs,
                const i32 *__restrict__ selection, const i32 *__restrict__ tiles, const i32 *__restrict__ tile_cells,
-               const Tile *__restrict__ stretches, const Line *__restrict__ lines, uint2 *partials,
-               u32 *partial_counts, const State *__restrict__ state, i32 first_line, i32 last_line)
+               const u32 *__restrict__ tile_columns, const Line *__restrict__ lines, i64 *line_sums,
+               const State *__restrict__ state, i32 first_line, i32 last_line, i32 least)
 {
-    extern __shared__ u32 shared[];
-    u32 *plane = shared;
-    Stage &stage = ((Stage *)(shared + ALL_PLANES))[threadIdx.x >> 5];
-    const i32 lane = threadIdx.x & 31, across = selection[1], wide = state->wide, stop = min(last_line, state->n_lines);
+    extern __shared__ u32 plane[];
+    Stage *stages = (Stage *)(plane + ALL_PLANES) + (threadIdx.x >> 5) * 2;
+    const i32 across = selection[1], stop = min(last_line, state->n_lines);
     if (first_line >= stop)
         return;
-    const i32 first_tile = lines[first_line].first_tile;
-    const i32 items = (lines[stop - 1].first_tile + lines[stop - 1].n_tiles - first_tile) * across;
-    for (i32 item = blockIdx.x; item < items; item += gridDim.x) {
-        const i32 place = item % across;
-        const Tile stretch = stretches[first_tile + item / across];
-        const i32 used = tile_cells[place] & 0xffff, words = tile_cells[place] >> 16;
-        const u32 *tile = bins + (i64)tiles[place] * n * WORDS;
-        for (i32 low = 0; PASSES > 1 ? low < used : low == 0; low += SPAN) {
-            const i32 cells = cells_of_pass(used, low);
-            clear_planes(plane, cells);
+    const i64 before = lines[first_line].first, m = (i64)lines[stop - 1].first + lines[stop - 1].rows - before;
+    const i64 share = rows_of_share(m, across, least), end = min(m * across, (blockIdx.x + 1) * share);
+    i32 i = -1;
+    for (i64 from = blockIdx.x * share; from < end;) {
+        const i32 place = (i32)(from / m);
+        const i64 at = before + from % m;
+        if (i < 0 || at == before)
+            i = line_of(lines, first_line, stop, at);
+        while (at >= (i64)lines[i].first + lines[i].rows)
+            ++i;
+        const Line line = lines[i];
+        const i32 k = (i32)(at - line.first), count = (i32)min(min(end - from, (i64)(line.rows - k)), (i64)MOST_ROWS);
+        const i32 begin = line.step > 0 ? line.begin + k : line.begin - line.rows + 1 + k;
+        const Listed rows = {list, list_pairs, state->wide, begin, count};
+        const Features features = {bins + (i64)tiles[place] * n * WORDS, tile_cells[place], tile_columns[place]};
+        for (i32 low = 0; low == 0 || (PASSES > 1 && low < features.cells); low += SPAN) {
+            clear_planes(plane, cells_of_pass(features.cells, low));
             __syncthreads();
-            for (i32 first = (threadIdx.x >> 5) * 32; first < stretch.count; first += THREADS) {
-                const i32 k = first + lane;
-                i32 row = 0, g = 0;
-                u32 h = 0;
-                if (k < stretch.count) {
-                    row = list[stretch.begin + k];
-                    read_pair(list_pairs, wide, stretch.begin + k, g, h);
-                }
-                put(stage, row, k < stretch.count, make_uint2((u32)g, h));
-                __syncwarp();
-                add_stage(plane, stage, tile, low, words);
-                __syncwarp();
-            }
+            add_rows(plane, stages, features, low, count, rows);
             __syncthreads();
-            const i64 part = (i64)item * WIDTH * CELLS + low;
-            write_sums(plane, cells, partials + part, partial_counts + part * COUNTS);
+            flush(plane, features, low, line_sums + ((i64)(i - first_line) * across + place) * WIDTH * OF_FEATURE);
             __syncthreads();
         }
+        from += count;
     }
 }

@@ -48,7 +48,7 @@ cell_sums(const f32 *g, const f32 *h, const i32 *times, i32 has_times, const i32
         sums[3] = (u64)*lost;
     }
     __syncthreads();
-    const i32 stretch = rows_of_tile(m, 1, LEAST_ROWS, gridDim.x);
+    const i32 stretch = (i32)min(rows_of_share(m, 1, LEAST_ROWS), (i64)MOST_ROWS);
     for (i64 begin = (i64)blockIdx.x * stretch; begin < m; begin += (i64)gridDim.x * stretch) {
         const i32 end = (i32)(begin + stretch < m ? begin + stretch : m);
         if (own) {

@@ -1,6 +1,6 @@
-// Split search: complete the histograms of the last level's children and find the best split of each. A group of warps
-// per line and feature (warp_groups.cuh), of which one searches the child's cells and one its sibling's; the last warp of
-// a node takes the best feature, the last block of all chooses the nodes to split.
+// Split search: complete the histograms of the last level's children and find the best split of each. Two warps per
+// line and feature (warp_pairs.cuh), of which one searches the child's cells and one its sibling's; the last warp of a
+// node takes the best feature, the last block of all chooses the nodes to split.
 //
 // Compiled for one CELLS and COUNTS (as histogram.cu) and SETS (1: some feature is categorical).
 
@@ -84,13 +84,13 @@ static __device__ __forceinline__ Found best_set(const Cells &cells, const Terms
 // kinds: value bins of every feature, and 1 << 16 if it is categorical. places: where each candidate feature's first
 // cell is among those of a histogram, in units of CELLS. deviation and what follows: GainNoise (random_strength.cuh).
 // selection[3]: where 8 words for each candidate feature tell by which cuts the root may be split, 0 for all.
-// With shards, partials are the sums of all of them (shards.cu), and a last argument tells the rows that are here.
+// line_sums: of the lines, in order; with shards, of the rows of all of them. They become 0. A last argument of shards
+// tells the rows that are here.
 // chosen: a bit for each candidate feature that competes in a node, ``words`` words to a node, or to a level
 // (feature_subsets.cu); 0: all do.
 // Where leaf values have bounds, bounds are those of every node that was searched, and directions those of all features.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
-evaluate(const uint2 *partials, const u32 *partial_counts, longlong2 *sums, i32 *counts,
-         const i32 *__restrict__ selection, const i32 *__restrict__ features, const i32 *__restrict__ places,
+evaluate(i64 *line_sums, longlong2 *sums, i32 *counts, const i32 *__restrict__ selection, const i32 *__restrict__ features, const i32 *__restrict__ places,
          const i32 *__restrict__ kinds, Candidate *candidates, u32 *arrived, State *state, Node *nodes, Line *lines,
          Route *routes, u32 *cursor, i32 *node_of_slot, const Rule *rule, i32 first_line, i32 last_line, i32 slots,
          i32 choose, f64 deviation, u32 seed_low, u32 seed_high, const u32 *iteration, u32 name, const f64 *table,
@@ -105,12 +105,11 @@ evaluate(const uint2 *partials, const u32 *partial_counts, longlong2 *sums, i32 
     __syncthreads();
 #endif
     const i32 t = selection[0], lane = threadIdx.x & 31, warp = threadIdx.x >> 5, stop = min(last_line, state->n_lines);
-    const i32 base = first_line < stop ? lines[first_line].first_tile : 0;
-    const Store at = {partials, partial_counts, sums, counts, selection[1] * selection[2], base};
-    const WarpGroups groups = groups_for(lines, first_line, stop, t);
-    for (i32 first = groups.first; first < groups.jobs; first += groups.step) {
-        const i32 job = first + warp / groups.size, part = warp % groups.size;
-        const bool some = job < groups.jobs;
+    const Store at = {line_sums, sums, counts, selection[1] * selection[2]};
+    const WarpPairs pairs = pairs_for(first_line, stop, t);
+    for (i32 first = pairs.first; first < pairs.jobs; first += pairs.step) {
+        const i32 job = first + warp / pairs.apart, part = warp % pairs.apart;
+        const bool some = job < pairs.jobs;
         const i32 which = some ? job / t : 0, j = some ? job % t : 0;
         const Line line = lines[first_line + which];
         const bool built = some && nodes[line.node].state == NEW;
@@ -119,8 +118,8 @@ evaluate(const uint2 *partials, const u32 *partial_counts, longlong2 *sums, i32 
         const Node node = nodes[max(v, 0)];
         const i32 kind = kinds[features[j]], missing = kind & 0xffff;
         Cells cells;
-        complete(cells, rooms, at, line, which, groups.size, built || other, v < 0 ? -1 : node.slot, places[j],
-                 missing + 1, node.slot < slots && node.depth + 1 < rule->max_depth);
+        complete(cells, rooms, at, some && line.listed ? which : -1, part, v < 0 ? -1 : node.slot, places[j], missing + 1,
+                 node.slot < slots && node.depth + 1 < rule->max_depth);
         __syncthreads(); // from here on a warp's room is its own
         if (v >= 0) {
             Terms terms = terms_of(node, state, rule, missing);

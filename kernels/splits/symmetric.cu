@@ -6,28 +6,27 @@
 //
 // Compiled as split.cu.
 
-// Histograms of lines first_line .. last_line - 1, one warp to a child and feature. All of them are kept.
+// Histograms of lines first_line .. last_line - 1, one warp to a child and feature. All of them are kept, and the sums of
+// the lines become 0.
 extern "C" __global__ void __launch_bounds__(THREADS)
-complete_histograms(const uint2 *partials, const u32 *partial_counts, longlong2 *sums, i32 *counts,
-                    const i32 *__restrict__ selection, const i32 *__restrict__ features,
-                    const i32 *__restrict__ places, const i32 *__restrict__ kinds, const State *__restrict__ state,
+complete_histograms(i64 *line_sums, longlong2 *sums, i32 *counts, const i32 *__restrict__ selection,
+                    const i32 *__restrict__ features, const i32 *__restrict__ places, const i32 *__restrict__ kinds, const State *__restrict__ state,
                     const Node *__restrict__ nodes, const Line *__restrict__ lines, i32 first_line, i32 last_line)
 {
     const i32 t = selection[0], stop = min(last_line, state->n_lines);
-    const i32 base = first_line < stop ? lines[first_line].first_tile : 0;
-    const Store at = {partials, partial_counts, sums, counts, selection[1] * selection[2], base};
-    const WarpGroups groups = groups_for(lines, first_line, stop, t);
+    const Store at = {line_sums, sums, counts, selection[1] * selection[2]};
+    const WarpPairs pairs = pairs_for(first_line, stop, t);
     __shared__ Room rooms[WARPS];
-    for (i32 first = groups.first; first < groups.jobs; first += groups.step) {
-        const i32 job = first + (threadIdx.x >> 5) / groups.size, part = (threadIdx.x >> 5) % groups.size;
-        const bool some = job < groups.jobs;
+    for (i32 first = pairs.first; first < pairs.jobs; first += pairs.step) {
+        const i32 job = first + (threadIdx.x >> 5) / pairs.apart, part = (threadIdx.x >> 5) % pairs.apart;
+        const bool some = job < pairs.jobs;
         const i32 which = some ? job / t : 0, j = some ? job % t : 0;
         const Line line = lines[first_line + which];
         const bool built = some && nodes[line.node].state == NEW;
         const bool other = some && line.sibling >= 0 && nodes[line.sibling].state == NEW;
         const i32 slot = part == 0 && built ? nodes[line.node].slot : part == 1 && other ? nodes[line.sibling].slot : -1;
         Cells cells;
-        complete(cells, rooms, at, line, which, groups.size, built || other, slot, places[j],
+        complete(cells, rooms, at, some && line.listed ? which : -1, part, slot, places[j],
                  (kinds[features[j]] & 0xffff) + 1, true);
         __syncthreads();
     }
@@ -199,8 +198,7 @@ static __device__ void share_split(const Candidate *candidates, i32 t, const i32
 
 // chosen: a bit for each candidate feature that competes in a level, ``words`` words to a level; 0: all do.
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
-evaluate_level(const uint2 *partials, const u32 *partial_counts, longlong2 *sums, i32 *counts,
-               const i32 *__restrict__ selection, const i32 *__restrict__ features, const i32 *__restrict__ places,
+evaluate_level(longlong2 *sums, i32 *counts, const i32 *__restrict__ selection, const i32 *__restrict__ features, const i32 *__restrict__ places,
                const i32 *__restrict__ kinds, Candidate *candidates, State *state, Node *nodes, Line *lines,
                Route *routes, u32 *cursor, i32 *node_of_slot, const Rule *rule, i32 slots, f64 deviation,
                u32 seed_low, u32 seed_high, const u32 *iteration, u32 name, const f64 *table,
@@ -221,7 +219,7 @@ evaluate_level(const uint2 *partials, const u32 *partial_counts, longlong2 *sums
     Ends *ends = nullptr;
 #endif
     const i32 t = selection[0], begin = state->level_begin, end = state->n_nodes;
-    const Store at = {partials, partial_counts, sums, counts, selection[1] * selection[2], 0};
+    const Store at = {nullptr, sums, counts, selection[1] * selection[2]};
     for (i32 j = blockIdx.x; j < t; j += gridDim.x) {
         const i32 kind = kinds[features[j]];
         bool may = begin < end;

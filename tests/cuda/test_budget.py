@@ -28,7 +28,7 @@ pytestmark = pytest.mark.slow
 FEATURES, DEPTH, SHALLOW, ROUNDS = 28, 8, 3, 3
 FEW, MANY = 1_500, 4_500
 BYTES_PER_ROW = 353
-OF_NODES = {"partials", "sums", "candidates", "nodes"}  # parameters whose size is that of histograms, not of rows
+OF_NODES = {"line_sums", "sums", "candidates", "nodes"}  # parameters whose size is that of histograms, not of rows
 ONCE = {"start", "lay_rows"}  # kernels of a training, not of a round
 
 

@@ -47,7 +47,7 @@ def test_stretches_end_where_32_bits_do() -> None:
     data = TrainingSet(DenseBins(codes, np.ascontiguousarray(codes.T)), cuts, np.zeros(n))
     g = np.where(codes[:, 1] == 1, -32767.0, 32767.0).astype(np.float32)
     gradients = Gradients(g[None], np.full((1, n), 65535.0, np.float32))
-    on = Device(runtime_of("forward"), Tuning(least_rows=65_535, stretches=1))
+    on = Device(runtime_of("forward"), Tuning(least_rows=65_535, shares=1))
     tree = assert_same(on, DepthWise(Limits(4, 2)), data, gradients, definition=TEAMS[2])
     assert not scales_of(gradients, 0, n)["wide"][0]
     assert tree.nodes.count.tolist() == [n, n - n // 3, n // 3]
@@ -133,7 +133,7 @@ def test_a_plan_knows_the_memory_it_takes() -> None:
 
 
 RECORDS = {"State": tree.STATE, "Node": tree.NODE, "Line": tree.LINE, "Route": tree.ROUTE,
-           "Tile": tree.TILE, "Rule": tree.RULE, "VectorNode": one_tree.VECTOR_NODE}  # fmt: skip
+           "Rule": tree.RULE, "VectorNode": one_tree.VECTOR_NODE}  # fmt: skip
 HEADERS = ("common/common.cuh", "common/blocks.cuh", "common/tree.cuh", "splits/vector_split.cu")
 
 
@@ -189,7 +189,7 @@ data = random_case(2, 2100, 3, most_cuts=30, weights="whole").data
 gradients = random_gradients(np.random.default_rng(2), 2100, "plain", data.multiplicity)
 runtime = CupyRuntime(FakeCupy(Schedule(chained=False), build, multiprocessors=1), name="emulated")
 for growth in (DepthWise(limits), LeafWise(limits), Oblivious(limits)):
-    for tuning in (Tuning(least_rows=64, stretches=6), Tuning(1, 1, 64, 6)):
+    for tuning in (Tuning(least_rows=64, shares=6), Tuning(1, 1, 64, 6)):
         assert len(grow(Device(runtime, tuning), growth, data, gradients).nodes.feature) > 5
 """
 

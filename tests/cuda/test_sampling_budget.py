@@ -30,7 +30,7 @@ pytestmark = pytest.mark.slow
 
 FEATURES, DEPTH, ROUNDS, RATE = 28, 8, 3, 0.1
 FEW, MANY = 2_000, 6_000
-OF_NODES = {"partials", "sums", "candidates", "nodes", "counts"}  # whose size is not that of rows
+OF_NODES = {"line_sums", "sums", "candidates", "nodes", "counts"}  # whose size is not that of rows
 ONCE = {"start", "lay_rows"}
 
 

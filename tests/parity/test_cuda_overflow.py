@@ -24,7 +24,7 @@ GROWTH = DepthWise(Limits(4, 2, 1, 0.0, 1.0))
 @cache
 def device() -> Device:
     """One stretch is as many rows as there may be in one."""
-    return Device(emulated_runtime(), Tuning(least_rows=STRETCH, stretches=1))
+    return Device(emulated_runtime(), Tuning(least_rows=STRETCH, shares=1))
 
 
 def one_feature(codes: Array) -> TrainingSet:

@@ -24,9 +24,9 @@ __all__ = ["ORDERS", "TUNINGS", "Device", "Layout", "device", "runtime_of", "sca
 Array = np.ndarray
 TUNINGS = {
     "everyday": Tuning(),
-    "starved": Tuning(histogram_bytes=1, partial_bytes=1, least_rows=32, stretches=7),  # one line at a time
-    "half": Tuning(histogram_bytes=3 << 18, partial_bytes=1 << 19, least_rows=64, stretches=5),
-    "shared out": Tuning(least_rows=16, stretches=40),
+    "starved": Tuning(histogram_bytes=1, line_bytes=1, least_rows=32, shares=7),  # one line at a time
+    "half": Tuning(histogram_bytes=3 << 18, line_bytes=1 << 19, least_rows=64, shares=5),
+    "shared out": Tuning(least_rows=16, shares=40),
 }
 
 

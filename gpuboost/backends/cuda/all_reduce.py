@@ -20,14 +20,13 @@ import numpy as np
 
 from gpuboost.backends.cuda.device.kernels import Kernels
 from gpuboost.backends.cuda.device.runtime import Runtime
-from gpuboost.backends.cuda.plan import ArenaPlan
+from gpuboost.backends.cuda.plan import ROOT_SUMS, ArenaPlan
 from gpuboost.types import Array
 
 if TYPE_CHECKING:
     from gpuboost.backends.cuda.arena import Arena
 
 SHARDED = "#define SHARDED 1\n"
-HEAD = 2  # SHARED_HEAD of tree.cuh
 STRETCH, EXTENT_THREADS = 4096, 512  # as in the kernels
 _EXTENTS = ("common/common.cuh", "common/tree.cuh", "common/fixed_point.cuh", "sharding/shared_extents.cu")
 _SUMS = ("common/common.cuh", "common/tree.cuh", "common/fixed_point.cuh", "sharding/shards.cu")
@@ -109,44 +108,37 @@ class AllReduce:
 
 
 class TreeAllReduce:
-    """Sharing for trees of one shape: ``sums`` of lines over all GPUs, and ``here``, each node's rows on this GPU."""
+    """Sharing for trees of one shape: sums of lines over all GPUs, and ``here``, each node's rows on this GPU."""
 
     def __init__(self, runtime: Runtime, plan: ArenaPlan, shard: RowsOfGpu) -> None:
         self._runtime, self._plan, self._shard = runtime, plan, shard
         self._in_line = plan.tiles * plan.width * plan.cells * (2 + int(plan.counts))  # at most
-        self.sums = runtime.zeros(HEAD + plan.batch * self._in_line, np.int64)
         self.here = runtime.zeros(max(plan.most_nodes, 2 * plan.most_slots), np.int32)
         self._everywhere = runtime.zeros(plan.most_lines, np.uint32)
-        shape = f"{SHARDED}#define CELLS {plan.cells}\n#define COUNTS {int(plan.counts)}\n"
-        self._kernel = Kernels(runtime, *_SUMS, before=shape)
+        self._kernel = Kernels(runtime, *_SUMS, before=SHARDED)
 
-    def add_up(self, arena: Arena, state: Array, first: int, last: int) -> None:
-        """Sum lines first .. last - 1, whose stretches were just built, over all GPUs."""
-        a, lines = arena.array, last - first
-        self._kernel("sum_lines")(
-            (4 * self._plan.sm_count,), (256,),
-            partials=a["partials"], partial_counts=a["partial_counts"], selection=arena.selection, lines=a["lines"],
-            state=state, first_line=first, last_line=last, sums=self.sums,
-        )  # fmt: skip
-        used = self.sums[: HEAD + lines * self._in_line]
+    def add_up(self, arena: Arena, lines: int) -> None:
+        """Sum this many lines, whose rows were just added up, over all GPUs."""
+        used = arena.array["line_sums"][: ROOT_SUMS + lines * self._in_line]
         self._runtime.beyond(lambda: self._shard.collective.sum(used))
 
     def init_root(self, arena: Arena, state: Array, nodes: Array) -> None:
-        """Sum the root, whose stretches were just built, over all GPUs."""
-        self.add_up(arena, state, 0, 1)
+        """Sum the root, whose rows were just added up, over all GPUs."""
+        sums = arena.array["line_sums"]
+        self._kernel("share_root")((1,), (1,), state=state, sums=sums)
+        self.add_up(arena, 1)
         self._kernel("init_shared_root")(
             (1,), (1,),
-            sums=self.sums, rows=self._shard.rows, state=state, nodes=nodes, here=self.here, rule=arena.rule,
+            sums=sums, rows=self._shard.rows, state=state, nodes=nodes, here=self.here, rule=arena.rule,
         )  # fmt: skip
 
-    def cut(self, arena: Arena, state: Array, nodes: Array) -> None:
-        """Count the rows that were just routed over all GPUs, and cut the lists of this GPU's rows."""
-        plan, a, everywhere = self._plan, arena.array, self._everywhere
+    def finish_lists(self, arena: Arena, state: Array, nodes: Array) -> None:
+        """Count the rows that were just routed over all GPUs, and finish the lists of this GPU's rows."""
+        a, everywhere = arena.array, self._everywhere
         self._runtime.copy(everywhere, a["cursor"])
         self._runtime.beyond(lambda: self._shard.collective.sum(everywhere))
-        arena.cut_shared_lists(
+        arena.finish_shared_lists(
             (1,), (512,),
-            cursor=a["cursor"], everywhere=everywhere, here=self.here, stretches=a["stretches"], state=state,
-            nodes=nodes, lines=a["lines"], selection=arena.selection, rule=arena.rule, least=plan.least_rows,
-            items=plan.stretches,
+            cursor=a["cursor"], everywhere=everywhere, here=self.here, state=state, nodes=nodes, lines=a["lines"],
+            rule=arena.rule,
         )  # fmt: skip

@@ -13,7 +13,7 @@ from gpuboost.backends.cuda.codegen.row_functions import called_by
 from gpuboost.backends.cuda.device.kernels import Launcher
 from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.backends.cuda.device.sources import source
-from gpuboost.backends.cuda.plan import ArenaPlan
+from gpuboost.backends.cuda.plan import ROOT_SUMS, ArenaPlan
 from gpuboost.backends.cuda.subsets import OF_TREE
 from gpuboost.backends.cuda.tree import NODE, RULE, as_bytes, empty_records
 from gpuboost.backends.numerics.interactions import PathRule
@@ -23,15 +23,14 @@ from gpuboost.types import Array, Cuts, Limits
 HEAD = 4  # numbers in front of ``selection``
 NO_CUTS = np.empty((0, 8), np.uint32)
 UPLOADS = 16  # sets of candidates that may be on their way
-WARPS = 16  # of a block that builds histograms
-STAGE_BYTES = 520, 640  # of each of its warps, where rows are not counted and where they are
+STAGE_BYTES = 32 * 2 * 384  # of the 32 warps of a block that builds histograms
 STATIC_BYTES = 512  # upper bound on these kernels' static shared memory
 
 
 _TREE = ("common/common.cuh", "common/tree.cuh", "common/blocks.cuh")
 _SEARCH = (
     "growth/choose.cuh", "splits/bounds.cuh", "splits/interactions.cuh", "splits/extra_trees.cuh", "splits/search.cuh",
-    "splits/categories.cuh", "histograms/cells.cuh", "splits/warp_groups.cuh",
+    "splits/categories.cuh", "histograms/cells.cuh", "splits/warp_pairs.cuh",
 )  # fmt: skip
 
 
@@ -70,13 +69,16 @@ class Arena:
         self.rule = runtime.upload(as_bytes(_rule(plan, draws)))
         self.kinds = runtime.upload((cuts.n_bins | cuts.is_categorical.astype(np.int32) << 16).astype(np.int32))
         self._n_bins, self._features, self._root = cuts.n_bins, np.empty(0, np.int32), NO_CUTS
-        length = HEAD + 2 * plan.d + 2 * plan.tiles + (8 * plan.d if restricted else 0)
+        length = HEAD + 2 * plan.d + 3 * plan.tiles + (8 * plan.d if restricted else 0)
         self._selection_on_host = [runtime.pinned(length, np.int32) for _ in range(UPLOADS)]
         self._selection, self._uploads = runtime.zeros(length, np.int32), 0
         d, tiles = plan.d, plan.tiles
-        begins = np.cumsum([0, HEAD, d, d, tiles, tiles]).tolist()
-        pieces = [self._selection[begins[i] : begins[i + 1]] for i in range(5)]
-        self.selection, self.features, self.places, self.tiles, self.tile_cells = pieces
+        begins = np.cumsum([0, HEAD, d, d, tiles, tiles, tiles]).tolist()
+        pieces = [self._selection[begins[i] : begins[i + 1]] for i in range(6)]
+        self.selection, self.features, self.places, self.tiles, self.tile_cells, tile_columns = pieces
+        self.tile_columns = tile_columns.view(np.uint32)
+        self.line_sums = self.array["line_sums"][ROOT_SUMS:]
+        self.growing = False  # True from the first sums of a tree to the last, after which line_sums are 0
         self.tree_all_reduce = None if shard is None else TreeAllReduce(runtime, plan, shard)
         self.within: dict[
             str, Array
@@ -101,9 +103,9 @@ class Arena:
         shape = f"{shared}#define CELLS {plan.cells}\n#define COUNTS {int(plan.counts)}\n"
         search, functions = searching(plan.limits), called_by(*searching(plan.limits))
         halves = 5 if plan.counts else 4  # of a plane: counts have 16 bits
-        planes, stages = halves * plan.cells * 64, WARPS * STAGE_BYTES[plan.counts]
-        passes = 1 if planes + stages + STATIC_BYTES <= self.runtime.block_memory else 2  # compute capability 7.5
-        self.shared = planes // passes + stages
+        planes = halves * plan.cells * 64
+        passes = 1 if planes + STAGE_BYTES + STATIC_BYTES <= self.runtime.block_memory else 2  # compute capability 7.5
+        self.shared = planes // passes + STAGE_BYTES
         macros = f"#define WIDTH {plan.width}\n#define PASSES {passes}\n{shape}"
         histogram = source(*_TREE, "histograms/histogram.cu", before=macros)
         sets = f"#define SETS {int(plan.sets)}\n" + "#define DISTURBED 1\n" * (plan.limits.random_strength > 0.0)
@@ -134,17 +136,12 @@ class Arena:
         self.settle_rows = kernel(partition, "settle_rows")
         self.finish_tree = kernel(partition, "finish_tree")
         if self.tree_all_reduce is not None:
-            self.cut_shared_lists = kernel(partition, "cut_shared_lists")
+            self.finish_shared_lists = kernel(partition, "finish_shared_lists")
 
     @property
     def n_candidates(self) -> int:
         """Number of candidate features."""
         return len(self._features)
-
-    @property
-    def sums(self) -> Array:
-        """Histogram sums: by stretches of the lines, or by lines over all shards."""
-        return self.array["partials"] if self.tree_all_reduce is None else self.tree_all_reduce.sums
 
     @property
     def here(self) -> dict[str, Array]:
@@ -179,11 +176,10 @@ class Arena:
 
 
 def selection_of(features: NDArray[np.int32], n_bins: NDArray[np.int32], plan: ArenaPlan) -> NDArray[np.int32]:
-    """(4 + 2d + 2 tiles,) int32.
+    """(4 + 2d + 3 tiles,) int32.
 
     Numbers of features and of tiles, the width of a tile, and 0; the features; the first cell of each in a histogram,
-    in units of ``cells``; their tiles; the number of used cells of each tile and, from bit 16 on, its used words of 4
-    features: always the first, since sums of rows are computed from it.
+    in units of ``cells``; their tiles; the number of used cells of each tile; and its features, bit by bit.
     """
     d, width = plan.d, plan.width
     n, at = len(features), HEAD + 2 * d
@@ -192,14 +188,15 @@ def selection_of(features: NDArray[np.int32], n_bins: NDArray[np.int32], plan: A
     np.not_equal(tile_of[1:], tile_of[:-1], out=begins[1:])
     (starts,) = begins.nonzero()
     tiles = tile_of[starts]
-    out = np.zeros(at + 2 * plan.tiles, np.int32)
+    out = np.zeros(at + 3 * plan.tiles, np.int32)
     out[:3] = n, len(tiles), width
     out[HEAD : HEAD + n] = features
     out[HEAD + d : HEAD + d + n] = (begins.cumsum() - 1) * width + place
     out[at : at + len(tiles)] = tiles
     used = np.maximum.reduceat(n_bins, np.arange(0, d, width))[tiles] + 1
-    words = np.bitwise_or.reduceat(1 << (place >> 2), starts) | 1
-    out[at + plan.tiles : at + plan.tiles + len(tiles)] = (used + 3 & -4) | words << 16
+    out[at + plan.tiles : at + plan.tiles + len(tiles)] = used + 3 & -4
+    columns = np.bitwise_or.reduceat(np.uint32(1) << place.astype(np.uint32), starts)
+    out[at + 2 * plan.tiles : at + 2 * plan.tiles + len(tiles)] = columns.view(np.int32)
     return out
 
 

@@ -1,15 +1,15 @@
 """Growth of a tree on a device: whole levels per launch, without waiting for the host.
 
-    root_histogram                       gradients to integers, sums of every stretch of rows
+    root_histogram                       gradients to integers, sums of all rows
     for every level:
         evaluate                         sums -> best split of every node -> which are split, their children
-        route                            rows to children, those of the smaller child listed -> stretches of the lists
-        list_histogram                   sums of every stretch, but for the last level
+        route                            rows to children, those of the smaller child listed
+        list_histogram                   sums of the listed rows, but for the last level
 
 Symmetric trees have complete_histograms and evaluate_level in place of evaluate. Leaf-wise growth repeats a level with
 the nodes of the largest gains, until best-first growth over these nodes is complete, and then launches finish_tree.
 
-The numbers of nodes, lines and stretches that a launch passes to the next are in device memory, and grids are fixed, so
+The numbers of nodes, lines and rows that a launch passes to the next are in device memory, and grids are fixed, so
 one recorded graph serves every tree. Deep trees are the exception: beyond STATIC_LEVELS the host reads whether anything
 is left to do.
 """
@@ -28,9 +28,10 @@ from gpuboost.backends.cuda.subsets import Chosen
 from gpuboost.backends.cuda.tree import STATE, as_records
 from gpuboost.types import Array, Limits
 
+BLOCK = 1024  # threads of a block that builds histograms
 STATIC_LEVELS = 12  # up to here a level is launched without asking whether it has nodes
 LEVEL, BEST_FIRST = 1, 2  # how ``evaluate`` chooses
-ROOT_BLOCKS, LIST_BLOCKS, EVALUATE_BLOCKS, ROUTE_BLOCKS = 2, 3, 2, 3  # for each multiprocessor
+EVALUATE_BLOCKS, ROUTE_BLOCKS = 2, 3  # for each multiprocessor
 
 
 class Tiles(Protocol):
@@ -91,6 +92,7 @@ class TreeOnDevice:
         wait: if only the last level is left to be routed, leave that to ``route_last`` or ``route_and_add``.
         """
         limits = self._arena.plan.limits
+        self._begin()
         self._sum_root()
         if limits.growth != "leafwise":
             self._grow_levels()
@@ -101,6 +103,14 @@ class TreeOnDevice:
         all_levels = limits.growth != "leafwise" and limits.max_depth > 0 and self._level == limits.max_depth
         if not all_levels and not self._target.sampled:  # the last level's rows are settled as they are routed
             self._settle()
+
+        self._arena.growing = self._level == 0  # without a search of splits, nobody has taken the root's sums
+
+    def _begin(self) -> None:
+        """Clear the sums of lines, if the last tree ended before they were taken."""
+        if self._arena.growing:
+            self._arena.runtime.fill(self._arena.array["line_sums"], 0)
+        self._arena.growing = True
 
     def _grow_levels(self) -> None:
         """Grow level by level, to ``max_depth``; the first levels without reading whether they have nodes."""
@@ -185,14 +195,12 @@ class TreeOnDevice:
         arena, target, plan, a = self._arena, self._target, self._arena.plan, self._arena.array
         weighted = target.multiplicity is not None
         arena.root_histogram(
-            (ROOT_BLOCKS * self._grid,), (512,),
+            (plan.shares,), (BLOCK,),
             bins=self._bins, n=target.bins.n, g=target.g, h=target.h,
             multiplicity=target.multiplicity if weighted else arena.no_rows, weighted=weighted,
-            selection=arena.selection, tiles=arena.tiles, tile_cells=arena.tile_cells, pairs=a["pairs"],
-            sums=a["tile_sums"],
-            partials=a["partials"], partial_counts=a["partial_counts"], state=self.state, nodes=self.nodes,
-            lines=a["lines"], node_of_slot=a["node_of_slot"], rule=arena.rule, least=plan.least_rows,
-            items=-(-plan.stretches * ROOT_BLOCKS // LIST_BLOCKS), shared_mem=arena.shared,
+            **self._tiles(), pairs=a["pairs"], block_sums=a["block_sums"], line_sums=arena.line_sums, state=self.state,
+            nodes=self.nodes, lines=a["lines"], node_of_slot=a["node_of_slot"], rule=arena.rule,
+            least=plan.least_rows, shared_mem=arena.shared,
         )  # fmt: skip
         if arena.tree_all_reduce is not None:
             arena.tree_all_reduce.init_root(arena, self.state, self.nodes)
@@ -201,14 +209,21 @@ class TreeOnDevice:
         """Build the histograms of one batch of lines, from ``first`` on."""
         arena, plan, a = self._arena, self._arena.plan, self._arena.array
         arena.list_histogram(
-            (LIST_BLOCKS * self._grid,), (512,),
-            bins=self._bins, n=self._target.bins.n, list=a["list"], list_pairs=a["list_pairs"],
-            selection=arena.selection, tiles=arena.tiles, tile_cells=arena.tile_cells, stretches=a["stretches"],
-            lines=a["lines"], partials=a["partials"], partial_counts=a["partial_counts"], state=self.state,
-            first_line=first, last_line=first + plan.batch, shared_mem=arena.shared,
+            (plan.shares,), (BLOCK,),
+            bins=self._bins, n=self._target.bins.n, list=a["list"], list_pairs=a["list_pairs"], **self._tiles(),
+            lines=a["lines"], line_sums=arena.line_sums, state=self.state, first_line=first,
+            last_line=first + plan.batch, least=plan.least_rows, shared_mem=arena.shared,
         )  # fmt: skip
         if arena.tree_all_reduce is not None:
-            arena.tree_all_reduce.add_up(arena, self.state, first, min(lines, first + plan.batch))
+            arena.tree_all_reduce.add_up(arena, min(lines - first, plan.batch))
+
+    def _tiles(self) -> dict[str, Any]:
+        """Kernels' arguments: the features that compete, by tiles."""
+        arena = self._arena
+        return {
+            "selection": arena.selection, "tiles": arena.tiles, "tile_cells": arena.tile_cells,
+            "tile_columns": arena.tile_columns,
+        }  # fmt: skip
 
     def _evaluate_all(self, lines: int, choose: int) -> None:
         """Evaluate this many lines, the first batch of which is built, and choose the nodes to split."""
@@ -227,30 +242,35 @@ class TreeOnDevice:
         some = {"first_line": first, "last_line": first + plan.batch}
         if plan.limits.symmetric:
             tree = {"state": self.state, "nodes": self.nodes, "lines": a["lines"]}
-            arena.complete_histograms(grid, (256,), **self._histograms(arena.sums), **tree, **some)
+            arena.complete_histograms(grid, (256,), line_sums=arena.line_sums, **self._histograms(), **tree, **some)
             return
         arena.evaluate(
             grid, (256,),
-            **self._histograms(arena.sums), **self._choice(), arrived=a["arrived"], **some, choose=choose,
-            **self._chosen, **arena.within, **arena.paths, **self._cuts,
+            line_sums=arena.line_sums, **self._histograms(), **self._choice(), arrived=a["arrived"], **some,
+            choose=choose, **self._chosen, **arena.within, **arena.paths, **self._cuts,
         )  # fmt: skip
 
     def _share(self) -> None:
         """Find one split for the last level, whose histograms are complete."""
         arena = self._arena
         grid = (min(arena.plan.d, EVALUATE_BLOCKS * self._grid),)
-        histograms = self._histograms(arena.array["partials"])
         arena.evaluate_level(
-            grid, (256,), **histograms, **self._choice(), **self._chosen, **arena.within, **arena.paths, **self._cuts
+            grid,
+            (256,),
+            **self._histograms(),
+            **self._choice(),
+            **self._chosen,
+            **arena.within,
+            **arena.paths,
+            **self._cuts,
         )
 
-    def _histograms(self, partials: Array) -> dict[str, Any]:
-        """Kernels' arguments: sums of stretches, histograms, and the features that compete."""
+    def _histograms(self) -> dict[str, Any]:
+        """Kernels' arguments: histograms, and the features that compete."""
         arena, a = self._arena, self._arena.array
         return {
-            "partials": partials, "partial_counts": a["partial_counts"], "sums": a["histograms"],
-            "counts": a["counts"], "selection": arena.selection, "features": arena.features, "places": arena.places,
-            "kinds": arena.kinds,
+            "sums": a["histograms"], "counts": a["counts"], "selection": arena.selection, "features": arena.features,
+            "places": arena.places, "kinds": arena.kinds,
         }  # fmt: skip
 
     def _choice(self) -> dict[str, Any]:
@@ -270,15 +290,14 @@ class TreeOnDevice:
             leaves=not self._target.sampled,
         )  # fmt: skip
         if arena.tree_all_reduce is not None:
-            arena.tree_all_reduce.cut(arena, self.state, self.nodes)
+            arena.tree_all_reduce.finish_lists(arena, self.state, self.nodes)
 
     def _routing(self, first: bool) -> dict[str, Any]:
         """Kernels' arguments: rows, the nodes that they are in, and the lists of the next step."""
-        arena, plan, a = self._arena, self._arena.plan, self._arena.array
+        arena, a = self._arena, self._arena.array
         return {
             "columns": self._target.bins.columns, "n": self._target.bins.n, "slot_of_row": a["slot_of_row"],
             "leaf_of_row": self.leaf_of_row, "routes": a["routes"], "node_of_slot": a["node_of_slot"],
-            "cursor": a["cursor"], "stretches": a["stretches"], "state": self.state, "nodes": self.nodes,
-            "lines": a["lines"], "selection": arena.selection, "rule": arena.rule, "first": first,
-            "least": plan.least_rows, "items": plan.stretches,
+            "cursor": a["cursor"], "state": self.state, "nodes": self.nodes, "lines": a["lines"], "rule": arena.rule,
+            "first": first,
         }  # fmt: skip

@@ -1,9 +1,9 @@
 """ArenaPlan of a tree on a device, made without the device: array sizes, grids and the schedule of batches.
 
 Histograms take most of the memory. Those of nodes that may be split again are kept for subtraction, in as many slots as
-``HISTOGRAM_BYTES`` allow; without a slot, both children of a node are built instead of the smaller one. Sums of
-stretches of rows are needed only until they are evaluated, in batches if ``PARTIAL_BYTES`` require it. The tree is the
-same in all cases.
+``HISTOGRAM_BYTES`` allow; without a slot, both children of a node are built instead of the smaller one. Sums of lines,
+the children that are built, are needed only until they are evaluated, in batches if ``LINE_BYTES`` require it. The tree
+is the same in all cases.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpuboost.backends.cuda.tree import LINE, NODE, ROUTE, TILE
+from gpuboost.backends.cuda.tree import LINE, NODE, ROUTE
 from gpuboost.types import Cuts, Limits
 
 HISTOGRAM_BYTES = 2 << 30
-PARTIAL_BYTES = 1 << 30
-MOST_ROWS = 65_535  # of one stretch: see backends/numerics/fixed_point.py
-LEAST_ROWS = 4_096  # of one stretch: with fewer, sums would take longer to write and read than to make
+LINE_BYTES = 1 << 30
+LEAST_ROWS = 1_024  # of a block's share, so that each of its threads has one
 CANDIDATE_BYTES = 64
+ROOT_SUMS = 2  # g and h, in front of the sums of lines: GPUs that share the rows add up all of them at once
 ROWS_OF_THREAD = 4  # rows that a thread of ``route`` reads at once
 
 
@@ -28,9 +28,9 @@ class Tuning:
     """Parameters that change the speed but not the tree."""
 
     histogram_bytes: int = HISTOGRAM_BYTES
-    partial_bytes: int = PARTIAL_BYTES
+    line_bytes: int = LINE_BYTES
     least_rows: int = LEAST_ROWS
-    stretches: int = 0  # to share rows and tiles out in; 0: three for each multiprocessor
+    shares: int = 0  # of the rows that histograms are built of, each of a block; 0: one for each multiprocessor
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class ArenaPlan:
     most_leaves: int
     slots: int  # nodes whose histogram can be kept
     batch: int  # lines whose sums can be held at once
-    stretches: int
+    shares: int
     least_rows: int
     sm_count: int
 
@@ -76,12 +76,11 @@ class ArenaPlan:
             slots = min(2 ** max(0, min(limits.max_depth, 31) - 1), most_leaves)
         pairs = min(2 ** max(0, min(limits.max_depth, 31) - 2), most_leaves)
         batch = max(
-            1, min(pairs if slots >= pairs else 2 * pairs, tuning.partial_bytes // (tile_bytes * (12 if counts else 8)))
+            1, min(pairs if slots >= pairs else 2 * pairs, tuning.line_bytes // (tile_bytes * (24 if counts else 16)))
         )
-        stretches = tuning.stretches or 3 * sm_count
         return cls(
             n, d, width, cells, tiles, counts, bool(cuts.is_categorical.any()), limits, most_leaves, slots, batch,
-            stretches, tuning.least_rows, sm_count,
+            tuning.shares or sm_count, tuning.least_rows, sm_count,
         )  # fmt: skip
 
     @property
@@ -97,21 +96,6 @@ class ArenaPlan:
     def most_lines(self) -> int:
         """Number of children built in one step: two for each split if no histogram is kept."""
         return max(1, 2 * (self.most_leaves - 1))
-
-    @property
-    def most_stretches(self) -> int:
-        """Stretches of rows in one step: at least one for each line, plus those that divide the rows."""
-        return self.most_lines + self._more_stretches
-
-    @property
-    def _more_stretches(self) -> int:
-        return max(self.stretches, self.n // MOST_ROWS + 1) + 1
-
-    @property
-    def partials(self) -> int:
-        """Number of pairs (stretch, tile of features) whose sums are held at once."""
-        shared_out = max(self.stretches, self.tiles * (self.n // MOST_ROWS + 1)) + self.tiles
-        return self.batch * self.tiles + shared_out
 
     @property
     def most_slots(self) -> int:
@@ -133,18 +117,16 @@ class ArenaPlan:
             "slot_of_row": (rows, self.slot_type),
             "list": (self.n, i32),
             "list_pairs": (2 * self.n, u32),
-            "partials": (2 * self.partials * tile, u32),
-            "partial_counts": (counted * self.partials * tile, u32),
+            "line_sums": (ROOT_SUMS + (2 + counted) * self.batch * self.tiles * tile, i64),
             "histograms": (2 * self.slots * self.tiles * tile, i64),
             "counts": (counted * self.slots * self.tiles * tile, i32),
             "candidates": (min(self.batch, self.most_lines) * 2 * self.d * CANDIDATE_BYTES // 8, i64),
             "arrived": (2 * min(self.batch, self.most_lines), u32),
-            "tile_sums": (2 * self._more_stretches, i64),
+            "block_sums": (2 * self.shares, i64),
             "node_of_slot": (self.most_slots, i32),
             "cursor": (self.most_lines, u32),
             "lines": (self.most_lines, LINE),
             "routes": (self.most_slots, ROUTE),
-            "stretches": (self.most_stretches, TILE),
         }
 
     def bytes(self, outputs: int = 1) -> int:

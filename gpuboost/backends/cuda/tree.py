@@ -26,8 +26,8 @@ STATE = np.dtype(
         ("scale_g", np.float64), ("scale_h", np.float64), ("unit_g", np.float64), ("unit_h", np.float64),
         ("rows_per_h", np.float64), ("weight", np.int64), ("total_g", np.int64), ("total_h", np.int64),
         ("m", np.int32), ("wide", np.int32), ("error", np.int32), ("n_nodes", np.int32), ("n_leaves", np.int32),
-        ("level_begin", np.int32), ("n_lines", np.int32), ("n_tiles", np.int32), ("finished", np.int32),
-        ("iteration", np.uint32), ("arrived", np.uint32), ("n_made", np.int32),
+        ("level_begin", np.int32), ("n_lines", np.int32), ("finished", np.int32),
+        ("iteration", np.uint32), ("arrived", np.uint32), ("n_made", np.int32), ("spare", np.int32),
     ]
 )  # fmt: skip
 
@@ -44,13 +44,11 @@ NODE = np.dtype(
 LINE = np.dtype(
     [
         (name, np.int32)
-        for name in ("node", "sibling", "begin", "step", "listed", "first_tile", "n_tiles", "spare")
+        for name in ("node", "sibling", "begin", "step", "listed", "first", "rows", "spare")
     ]
 )  # fmt: skip
 
 ROUTE = np.dtype([("feature", np.int32), ("rule", np.uint32), ("slot", np.int32), ("line", np.int32)])
-
-TILE = np.dtype([("begin", np.int32), ("count", np.int32)])
 
 RULE = np.dtype(
     [

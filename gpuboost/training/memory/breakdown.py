@@ -27,7 +27,7 @@ PURPOSES = {
     "workers": "copies of targets and of trees, of asynchronous workers",
     "sample": "the draw, and the drawn rows",
     "histograms": "histograms of nodes",
-    "partials": "sums of stretches of rows",
+    "lines": "sums of the children that are built",
     "trees": "nodes and finished trees",
     "eval sets": "bins, target and scores of eval sets",
     "other": "other",
@@ -37,7 +37,7 @@ PURPOSES = {
 OF_ROWS = tuple(PURPOSES)[:9]
 _IN_THE_ARENA = {
     "pairs": "lists", "list": "lists", "list_pairs": "lists", "slot_of_row": "node ids", "histograms": "histograms",
-    "counts": "histograms", "partials": "partials", "partial_counts": "partials",
+    "counts": "histograms", "line_sums": "lines",
 }  # fmt: skip
 
 _OF_ONE_TREE = {"leaf_of_row": "node ids", "histograms": "histograms", "counts": "histograms", "nodes": "trees"}
