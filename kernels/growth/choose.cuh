@@ -161,12 +161,13 @@ static __device__ void split_open(State *state, Node *nodes, i32 begin, Threshol
         const i32 v = first + threadIdx.x;
         const bool open = v < end && nodes[v].state == OPEN;
         const u64 key = open ? gain_key(nodes, v, next) : 0;
-        u32 more_ties, more, more_rows, more_lines;
-        const u32 tie = ties + scan(open && key == least.key, more_ties);
+        u32 more_ties = 0, more, more_rows;
+        const u32 tie = least.key ? ties + scan(open && key == least.key, more_ties) : 0;
         const bool chosen = open && (least.key == 0 || key > least.key || (key == least.key && tie < least.ties));
-        const u32 place = taken + scan(chosen, more);
+        // of at most 1,024 threads: their number, and the lines of their children, 16 bits each
+        const u32 before = scan(chosen ? 1 | (1 + builds_both(nodes[v], growth)) << 16 : 0, more);
         const u32 row = rows + scan(chosen ? rows_here(nodes, v, growth) : 0, more_rows);
-        const u32 line = lines + scan(chosen ? 1 + builds_both(nodes[v], growth) : 0, more_lines);
+        const u32 place = taken + (before & 0xffff), line = lines + (before >> 16);
         if (chosen)
             split_node(nodes, v, end + 2 * place, leaves + place, row, line, growth);
         else if (v < end && nodes[v].state != SPLIT) {
@@ -175,9 +176,9 @@ static __device__ void split_open(State *state, Node *nodes, i32 begin, Threshol
                 wipe(nodes[v]);
         }
         ties += more_ties;
-        taken += more;
+        taken += more & 0xffff;
         rows += more_rows;
-        lines += more_lines;
+        lines += more >> 16;
     }
     __syncthreads(); // with no node to look at, others may still be reading what is written now
     if (threadIdx.x == 0) {
@@ -196,7 +197,7 @@ static __device__ void choose_level(State *state, Node *nodes, const Growth &gro
     const i32 begin = state->level_begin;
     const u32 room = growth.rule->max_leaves - state->n_leaves;
     Threshold least = {0, 0};
-    if (count_open(nodes, begin, state->n_nodes) > room)
+    if ((u32)(state->n_nodes - begin) > room && count_open(nodes, begin, state->n_nodes) > room)
         least = room == 0 || growth.rule->symmetric ? Threshold{~0ull, 0}
                                                     : largest(nodes, begin, state->n_nodes, room, -1);
     split_open(state, nodes, begin, least, -1, true, growth);
