@@ -55,12 +55,11 @@ class Gpuboost:
             n_estimators=setting.trees,
             learning_rate=setting.rate,
             n_jobs=threads,
-            device="cpu",
             random_state=SEED,
             **growth,
             **own,
             **loss,
-            **more,
+            **{"device": "cpu", **more},
         )
 
     def prepare(self, x: Any) -> Any:

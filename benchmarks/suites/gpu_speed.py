@@ -15,10 +15,12 @@ import numpy as np
 import gpuboost as gb
 from gpuboost.benchmarks.data.synthetic import higgs_like
 from gpuboost.benchmarks.gpu.budget import bytes_per_row, gpu_or_reason, sampled_bytes_per_row, skipped
+from gpuboost.benchmarks.gpu.categories import categories
 from gpuboost.benchmarks.gpu.counted import counted, counted_noise, counted_sample, counted_search
 from gpuboost.benchmarks.gpu.host import host
 from gpuboost.benchmarks.gpu.kernels import kernels
 from gpuboost.benchmarks.gpu.micro import copy_bandwidth, micro
+from gpuboost.benchmarks.gpu.outputs import outputs
 from gpuboost.benchmarks.gpu.peers import apart, peers
 from gpuboost.benchmarks.gpu.workers import workers
 from gpuboost.benchmarks.harness.experiments import Experiment, Finding, Options, Part
@@ -191,6 +193,8 @@ EXPERIMENT = Experiment(
         "host": Part("time of the host per tree, with a runtime that computes nothing", host),
         "micro": Part("what the device's memories, atomics and launches can do", micro),
         "workers": Part("trees a second of 1, 2 and 4 worker streams, against one tree at a time", workers),
+        "outputs": Part("one tree for several outputs, beside Py-Boost and XGBoost", outputs),
+        "categories": Part("whole fits of columns of many categories, beside CatBoost", categories),
         "kernels": Part("time of each kernel, 11,000,000 x 28, depth 8", kernels),
         **{name: _part(shape) for name, shape in SHAPES.items()},
     },

@@ -1,0 +1,116 @@
+"""Several targets, labels and classes on a GPU: one tree for all outputs, beside Py-Boost and XGBoost on it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+import gpuboost as gb
+from gpuboost.benchmarks.gpu.budget import gpu_or_reason, skipped
+from gpuboost.benchmarks.gpu.peers import apart
+from gpuboost.benchmarks.harness.experiments import Finding, Options
+from gpuboost.benchmarks.suites import outputs as on_cpu
+from gpuboost.benchmarks.suites.outputs import DEPTH, RATE, ROUNDS, K, Rows, judged
+
+SECONDS = 240.0
+COLUMNS = ("rows", "library", "loss", "seconds of a fit", "of ours", "note")
+MAKERS = (on_cpu.related, on_cpu.unrelated, on_cpu.many, on_cpu.labels, on_cpu.digits)
+Fit = Callable[[Rows], Any]
+
+
+def outputs(options: Options) -> Finding:
+    """The sets of the suite ``outputs``: losses and seconds of the second of two equal fits."""
+    title = f"Several outputs on a GPU: {ROUNDS} rounds of depth {DEPTH}, rate {RATE}, one tree for all"
+    gpu, about = gpu_or_reason()
+    if gpu is None:
+        return skipped(title, COLUMNS, about)
+    table, numbers = [], {}
+    for make in MAKERS:
+        rows, found = make(options.small), {}
+        for name in _libraries(options):
+            options.tell(f"{make.__name__}: {name}")
+            found[name] = apart(_timed, name, rows, seconds=SECONDS)
+        table += [_row(make.__name__, name, one, found["gpuboost"]) for name, one in found.items()]
+        numbers[make.__name__] = found
+    return Finding(title, COLUMNS, tuple(table), (about,), {"gpu": about, "runs": numbers})
+
+
+def _libraries(options: Options) -> tuple[str, ...]:
+    names = ["gpuboost", "gpuboost, sketched"]
+    if options.beside("py-boost"):
+        names += ["Py-Boost", "Py-Boost, sketched"]
+    if options.beside("xgboost"):
+        names.append("XGBoost")
+    return tuple(names)
+
+
+def _timed(name: str, rows: Rows) -> dict[str, Any]:
+    fit = _FITS[name]
+    try:
+        fit(rows)
+        begun = time.perf_counter()
+        model = fit(rows)
+        seconds = time.perf_counter() - begun
+        return {"loss": judged(rows, model), "seconds": seconds}
+    except Exception as error:  # of a library's own kind
+        return {"error": f"{type(error).__name__}: {error}"[:300]}
+
+
+def _ours(rows: Rows, sketch: Any = None) -> Any:
+    kind = gb.GradientBoostingRegressor if rows.task == "numbers" else gb.GradientBoostingClassifier
+    return kind(
+        n_estimators=ROUNDS, max_depth=DEPTH, learning_rate=RATE, random_state=0, device="cuda",
+        multi_output="one_tree", sketch=sketch,
+    ).fit(rows.x, rows.y)  # fmt: skip
+
+
+def _xgboost(rows: Rows) -> Any:
+    import xgboost
+
+    kind = xgboost.XGBRegressor if rows.task == "numbers" else xgboost.XGBClassifier
+    return kind(
+        n_estimators=ROUNDS, max_depth=DEPTH, learning_rate=RATE, device="cuda", tree_method="hist",
+        multi_strategy="multi_output_tree", random_state=0,
+    ).fit(rows.x, rows.y)  # fmt: skip
+
+
+class _PyBoost:
+    """Py-Boost's model with the methods that ``judged`` calls."""
+
+    def __init__(self, rows: Rows, **more: Any) -> None:
+        from py_boost import GradientBoosting
+
+        loss = {"numbers": "mse", "labels": "bce", "classes": "crossentropy"}[rows.task]
+        self._model = GradientBoosting(loss, ntrees=ROUNDS, lr=RATE, max_depth=DEPTH, verbose=-1, seed=0, **more)
+        self._model.fit(rows.x.astype(np.float32), rows.y)
+
+    def predict(self, x: Any) -> Any:
+        return self._model.predict(x.astype(np.float32))
+
+    predict_proba = predict
+
+
+def _py_boost_sketched(rows: Rows) -> Any:
+    from py_boost.multioutput.sketching import RandomProjectionSketch
+
+    return _PyBoost(rows, multioutput_sketch=RandomProjectionSketch(K))
+
+
+_FITS: dict[str, Fit] = {
+    "gpuboost": _ours,
+    "gpuboost, sketched": partial(_ours, sketch=gb.RandomProjection(K)),
+    "Py-Boost": _PyBoost,
+    "Py-Boost, sketched": _py_boost_sketched,
+    "XGBoost": _xgboost,
+}
+
+
+def _row(of: str, name: str, one: dict[str, Any], ours: dict[str, Any]) -> tuple[str, ...]:
+    if "error" in one:
+        return (of, name, "", "", "", one["error"])
+    ratio = f"{one['seconds'] / ours['seconds']:.1f}" if "seconds" in ours else ""
+    return (of, name, f"{one['loss']:.4f}", f"{one['seconds']:.2f}", ratio, "")
