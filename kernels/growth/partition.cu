@@ -14,11 +14,18 @@ enum { NEAR_SLOTS = NEAR_ROUTES ? 256 : 1, SHARED_LINES = NEAR_ROUTES ? 256 : TH
 
 enum { PLACE_BITS = 12 }; // of a row's place among those of its line in a chunk
 static_assert(CHUNK <= 1 << PLACE_BITS, "places of a chunk have these bits");
-#define NOWHERE 0xffffffffu
+#define NOWHERE 0xffffffffu // or any number that is negative as i32
 
-// Slots of the consecutive rows of one thread: one load and one store.
+// Slots of the consecutive rows of one thread, side by side in words: one load and one store.
 struct alignas(PER_THREAD * sizeof(SLOT)) Slots {
-    SLOT of[PER_THREAD];
+    u32 words[PER_THREAD * sizeof(SLOT) / 4];
+
+    enum { BITS = 8 * sizeof(SLOT) };
+    static constexpr u32 MASK = 0xffffffffu >> (32 - BITS);
+
+    __device__ __forceinline__ i32 of(i32 u) const { return (i32)(words[u * BITS / 32] >> u * BITS % 32 & MASK); }
+
+    __device__ __forceinline__ void add(i32 u, i32 slot) { words[u * BITS / 32] |= (u32)slot << u * BITS % 32; }
 };
 
 // Destination of a chunk's rows that are counted for a line: at + step * place; step 0 where they are not listed.
@@ -26,60 +33,85 @@ struct alignas(8) Target {
     i32 at, step;
 };
 
-enum { FLAG_SHIFT = 16, FLAG_BITS = 5, ALL_FLAGS = (1 << FLAG_BITS) - 1 }; // RouteFlags in a rule
+enum WayFlags { BOTH_COUNT = 1, IN_SETS = 2, MISSING_STAYS = 4, LEFT_MOVES = 8, WAY_BITS = 4 };
 
-// A route in one word, so that the slots of a warp meet in few banks: bin, missing code, new slot and line, a byte each;
-// the flags; and the feature, 27 bits with its sign (2^26 features would take more memory than a device has). Of at
-// most 256 slots 128 are split, two lines each. Rows that stay move to their own slot, and are not counted.
-static __device__ __forceinline__ u64 packed(const Route &route, i32 slot)
-{
-    if (route.feature < 0)
-        return ~0ull << (32 + FLAG_BITS) | (u32)slot << 16;
-    const u32 codes = (route.rule & 0xffffu) | (u32)route.slot << 16 | (u32)route.line << 24;
-    return (u64)((u32)route.feature << FLAG_BITS | (route.rule >> FLAG_SHIFT & ALL_FLAGS)) << 32 | codes;
-}
-
-static __device__ __forceinline__ Route unpacked(u64 word)
-{
-    const u32 codes = (u32)word, flags = (u32)(word >> 32) & ALL_FLAGS;
-    return {(i32)(word >> 32) >> FLAG_BITS, (codes & 0xffffu) | flags << FLAG_SHIFT, (i32)(codes >> 16 & 255),
-            (i32)(codes >> 24)};
-}
-
-// The route of a slot, from shared memory or from where it was made.
-static __device__ __forceinline__ Route route_of(const u64 *near, const Route *routes, i32 slot)
-{
-    return NEAR_ROUTES ? unpacked(near[slot]) : routes[slot];
-}
-
-// One side of a slot's split: the new slot of its rows, and the line that counts them, or -1.
-struct Turn {
+// A route as rows need it. Those of one side move to ``slot`` and are counted for ``line``; the others stay in their
+// slot, and are counted for the line before where both are. The side that moves has codes that follow one another, the
+// missing one before all others where that belongs to it: code + turn <= limit, modulo 256.
+struct Way {
+    i32 feature; // -1: all stay
+    u32 flags, turn, limit;
     i32 slot, line;
 };
 
-static __device__ __forceinline__ Turn turn_of(const Route &route, i32 slot, bool left)
+static __device__ __forceinline__ Way way_of(const Route &route, i32 slot)
 {
-    const bool stays = !NEAR_ROUTES && route.feature < 0;
-    const bool moves = !stays && left == ((route.rule & MOVE_LEFT) != 0);
-    const bool counts = !stays && (route.rule & (left ? COUNT_LEFT : COUNT_RIGHT));
-    const i32 after_left = !left && route.rule & COUNT_LEFT;
-    return {moves ? route.slot : slot, counts ? route.line + after_left : -1};
+    const u32 bin = route.rule & 255, missing = route.rule >> 8 & 255, both = (route.rule & COUNT_LEFT) && (route.rule & COUNT_RIGHT);
+    const bool left = route.rule & MOVE_LEFT;
+    const Way none = {-1, 0, 255, 0, slot, 0}; // the code is then taken for 0
+    if (route.feature < 0)
+        return none;
+    Way way = {route.feature, both ? BOTH_COUNT : 0u, 0, 0, route.slot, route.line + (i32)both};
+    if (SETS && route.rule & CATEGORICAL) {
+        way.turn = missing;
+        way.flags |= IN_SETS | (left ? LEFT_MOVES : 0) | (left == ((route.rule & MISSING_LEFT) != 0) ? 0 : MISSING_STAYS);
+        return way;
+    }
+    way.turn = route.rule & MISSING_LEFT ? 256 - missing & 255 : 0;
+    way.limit = bin + way.turn & 255;
+    if (!left && way.limit == 255) { // none is on the right
+        way.feature = -1;
+        way.turn = 255;
+        way.limit = 0;
+    } else if (!left) {
+        way.turn = way.turn - way.limit - 1 & 255;
+        way.limit = 254 - way.limit;
+    }
+    return way;
 }
 
-// left_set: that of the route, if it has one.
-static __device__ __forceinline__ bool goes_left(u32 rule, u32 code, const u32 *left_set)
+// A way in one word, so that the slots of a warp meet in few banks: turn, limit, slot and line, a byte each; the flags;
+// and the feature, 28 bits with its sign: 2^27 features would take more memory than a device has. Of at most 256 slots
+// 128 are split, with two lines each.
+static __device__ __forceinline__ u64 packed(const Way &way)
 {
-    if (code == (rule >> 8 & 255))
-        return rule & MISSING_LEFT;
-    if (SETS && rule & CATEGORICAL)
-        return left_set[code >> 5] >> (code & 31) & 1;
-    return code <= (rule & 255);
+    const u32 bytes = way.turn | way.limit << 8 | (u32)way.slot << 16 | (u32)way.line << 24;
+    return (u64)((u32)way.feature << WAY_BITS | way.flags) << 32 | bytes;
+}
+
+static __device__ __forceinline__ Way unpacked(u64 word)
+{
+    const u32 bytes = (u32)word;
+    const i32 high = (i32)(word >> 32);
+    return {high >> WAY_BITS, (u32)high, bytes, bytes >> 8 & 255, (i32)(bytes >> 16 & 255), (i32)(bytes >> 24)};
+}
+
+// The way of a slot, from shared memory or made anew.
+static __device__ __forceinline__ Way way_from(const u64 *near, const Route *routes, i32 slot)
+{
+    return NEAR_ROUTES ? unpacked(near[slot]) : way_of(routes[slot], slot);
 }
 
 // Left set of the node that was just split, a child of which has the slot.
-static __device__ __forceinline__ const u32 *left_set_of(u32 rule, const Node *nodes, const i32 *node_of_slot, i32 slot)
+static __device__ __forceinline__ const u32 *left_set_of(const Node *nodes, const i32 *node_of_slot, i32 slot)
 {
-    return SETS && rule & CATEGORICAL ? nodes[nodes[node_of_slot[slot]].parent].left_set : nullptr;
+    return nodes[nodes[node_of_slot[slot]].parent].left_set;
+}
+
+static __device__ __forceinline__ bool moves(const Way &way, u32 code, const Node *nodes, const i32 *node_of_slot, i32 slot)
+{
+    if (SETS && way.flags & IN_SETS) {
+        if (code == (way.turn & 255))
+            return !(way.flags & MISSING_STAYS);
+        return (left_set_of(nodes, node_of_slot, slot)[code >> 5] >> (code & 31) & 1) == (way.flags & LEFT_MOVES ? 1u : 0u);
+    }
+    return (code + way.turn & 255) <= way.limit;
+}
+
+// The line that counts a row, or -1.
+static __device__ __forceinline__ i32 line_of(const Way &way, bool moved)
+{
+    return moved ? way.line : way.flags & BOTH_COUNT ? way.line - 1 : -1;
 }
 
 // counter[line] += 1 for every line of a thread that is not -1; the lanes of one line add at once. place: the numbers
@@ -87,16 +119,18 @@ static __device__ __forceinline__ const u32 *left_set_of(u32 rule, const Node *n
 static __device__ __forceinline__ void take_places(u32 *counter, const i32 *line, i32 *place)
 {
     const i32 lane = threadIdx.x & 31;
-    u32 mates[PER_THREAD];
+    u32 mates[PER_THREAD], base[PER_THREAD];
 #pragma unroll
     for (i32 u = 0; u < PER_THREAD; ++u)
         mates[u] = __match_any_sync(FULL_WARP, line[u]);
 #pragma unroll
-    for (i32 u = 0; u < PER_THREAD; ++u)
-        place[u] = line[u] >= 0 && lane == __ffs(mates[u]) - 1 ? atomicAdd(counter + line[u], (u32)__popc(mates[u])) : 0;
+    for (i32 u = 0; u < PER_THREAD; ++u) {
+        place[u] = __popc(mates[u] & ((1u << lane) - 1));
+        base[u] = line[u] >= 0 && place[u] == 0 ? atomicAdd(counter + line[u], (u32)__popc(mates[u])) : 0;
+    }
 #pragma unroll
     for (i32 u = 0; u < PER_THREAD; ++u)
-        place[u] = __shfl_sync(FULL_WARP, place[u], __ffs(mates[u]) - 1) + __popc(mates[u] & ((1u << lane) - 1));
+        place[u] += __shfl_sync(FULL_WARP, base[u], __ffs(mates[u]) - 1);
 }
 
 // The same where the places are not needed.
@@ -205,7 +239,7 @@ static __device__ __forceinline__ void list_row(u32 to, u32 row, i32 u, uint4 ow
 // Room in the lists is asked for chunk by chunk. Rows are listed when those of the next chunk are counted: by then the
 // answer has come, and one barrier serves both.
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
-route(const u8 *__restrict__ columns, i32 n, const u32 *__restrict__ pairs, SLOT *__restrict__ slot_of_row,
+route(const u8 *columns, i32 n, const u32 *pairs, SLOT *__restrict__ slot_of_row,
       i32 *__restrict__ leaf_of_row, const Route *__restrict__ routes, const i32 *__restrict__ node_of_slot, i32 *list,
       u32 *list_pairs, u32 *cursor, Tile *stretches, State *state, Node *nodes, Line *lines, const i32 *__restrict__ selection,
       const Rule *__restrict__ rule, i32 first, i32 last, i32 leaves, i32 least, i32 items)
@@ -215,35 +249,35 @@ route(const u8 *__restrict__ columns, i32 n, const u32 *__restrict__ pairs, SLOT
     __shared__ u32 where[2][PER_THREAD][THREADS]; // own rows: line << PLACE_BITS | place, or the place in the list
     __shared__ u64 near[NEAR_SLOTS];
     const u32 m = state->m;
-    const i32 n_lines = state->n_lines, wide = state->wide, i = threadIdx.x;
+    const i32 n_lines = state->n_lines, n_leaves = state->n_leaves, wide = state->wide, i = threadIdx.x;
     const bool shared = NEAR_ROUTES || n_lines <= SHARED_LINES, idle = n_lines == 0 && !first && !(last && leaves);
     const bool lists = n_lines > 0 && !last;
-    const u32 busy = idle ? 1 : busy_blocks(m, sharing_blocks(RESIDENT));
-    if (blockIdx.x >= busy)
+    if (blockIdx.x >= (idle ? 1 : busy_blocks(m, sharing_blocks(RESIDENT))))
         return;
-    for (i32 slot = i; NEAR_ROUTES && slot < state->n_leaves; slot += THREADS)
-        near[NEAR_ROUTES ? slot : 0] = packed(routes[slot], slot);
-    if (shared && i < n_lines) {
-        count[0][i] = count[1][i] = 0;
-        of_line[i] = target_of(lines[i]);
-    }
-    __syncthreads();
     const u32 stride = sharing_blocks(RESIDENT) * CHUNK, end = idle ? 0 : m + (lists ? stride : 0);
     u32 begin = blockIdx.x * CHUNK, before = 0, odd = 0;
     Slots next = {};
     if (!first && begin + i * PER_THREAD < m)
         next = *(const Slots *)(slot_of_row + begin + i * PER_THREAD);
+    if (NEAR_ROUTES && i < n_leaves)
+        near[NEAR_ROUTES ? i : 0] = packed(way_of(routes[i], i));
+    if (shared && i < n_lines) {
+        count[0][i] = count[1][i] = 0;
+        of_line[i] = target_of(lines[i]);
+    }
     for (i32 u = 0; u < PER_THREAD; ++u)
         where[1][u][i] = NOWHERE;
+    __syncthreads();
     for (; begin < end; begin += stride, odd ^= 1) {
         const u32 row = begin + i * PER_THREAD, listed = row - stride; // the rows that are listed on this way round
-        const u32 rows = row < m ? min((u32)PER_THREAD, m - row) : 0;
-        Slots slots = next;
+        const i32 rows = m - row; // of this thread and those after it; none: 0 or less
+        const u8 *bins = columns + row;
+        const Slots slots = next;
         u32 code[PER_THREAD];
 #pragma unroll
         for (i32 u = 0; u < PER_THREAD; ++u) { // all loads of a kind before the first is needed
-            const i32 feature = u < rows ? route_of(near, routes, slots.of[u]).feature : -1;
-            code[u] = feature >= 0 ? columns[(i64)feature * n + row + u] : 0;
+            const i32 feature = way_from(near, routes, slots.of(u)).feature;
+            code[u] = feature >= 0 && u < rows ? bins[(u64)(u32)feature * (u32)n + u] : 0;
         }
         uint4 own = {};
         if (lists && listed < m)
@@ -253,19 +287,21 @@ route(const u8 *__restrict__ columns, i32 n, const u32 *__restrict__ pairs, SLOT
         if (lists && shared && i < n_lines)
             targets[odd ^ 1][i] = {of_line[i].at + of_line[i].step * (i32)before, of_line[i].step};
         i32 line[PER_THREAD], place[PER_THREAD];
+        Slots after = {};
+        __syncwarp(); // all loads have begun, and ways are read anew: to keep them would take the codes' registers
 #pragma unroll
         for (i32 u = 0; u < PER_THREAD; ++u) {
-            const i32 slot = u < rows ? slots.of[u] : 0;
-            const Route way = route_of(near, routes, slot);
-            const bool left = goes_left(way.rule, code[u], left_set_of(way.rule, nodes, node_of_slot, slot));
-            const Turn turn = turn_of(way, slot, left);
-            slots.of[u] = (SLOT)turn.slot;
-            line[u] = u < rows ? turn.line : -1;
+            const i32 slot = slots.of(u);
+            const Way way = way_from(near, routes, slot);
+            const bool moved = moves(way, code[u], nodes, node_of_slot, slot);
+            const i32 to = moved ? way.slot : slot;
+            after.add(u, to);
+            line[u] = u < rows ? line_of(way, moved) : -1;
+            if (last && leaves && u < rows)
+                leaf_of_row[row + u] = node_of_slot[to];
         }
-        for (i32 u = 0; last && leaves && u < rows; ++u)
-            leaf_of_row[row + u] = node_of_slot[slots.of[u]];
         if (!last && rows > 0)
-            *(Slots *)(slot_of_row + row) = slots;
+            *(Slots *)(slot_of_row + row) = after;
         if (!lists) {
             if (n_lines && shared)
                 count_rows(count[0], line);
@@ -279,8 +315,8 @@ route(const u8 *__restrict__ columns, i32 n, const u32 *__restrict__ pairs, SLOT
             take_places(cursor, line, place);
 #pragma unroll
         for (i32 u = 0; u < PER_THREAD; ++u)
-            where[odd][u][i] = line[u] < 0 ? NOWHERE
-                : shared ? (u32)line[u] << PLACE_BITS | place[u] : place_in_list(target_of(lines[line[u]]), place[u]);
+            where[odd][u][i] = shared ? (u32)line[u] << PLACE_BITS | place[u]
+                : line[u] < 0 ? NOWHERE : place_in_list(target_of(lines[line[u]]), place[u]);
         __syncthreads();
         if (shared && i < n_lines) {
             const u32 rows_of_line = count[odd][i];
@@ -293,17 +329,18 @@ route(const u8 *__restrict__ columns, i32 n, const u32 *__restrict__ pairs, SLOT
 #pragma unroll
         for (i32 u = 0; u < PER_THREAD; ++u) {
             u32 at = where[odd ^ 1][u][i];
-            if (shared && at != NOWHERE)
+            if (shared && (i32)at >= 0)
                 at = place_in_list(targets[odd ^ 1][at >> PLACE_BITS], at & ((1 << PLACE_BITS) - 1));
-            if (at != NOWHERE)
+            if ((i32)at >= 0)
                 list_row(at, listed, u, own, more, wide, list, list_pairs);
         }
     }
-    if (n_lines && !lists && shared) {
+    if (last && shared) {
         __syncthreads();
-        if (i < n_lines && count[0][i])
+        if (i < state->n_lines && count[0][i])
             atomicAdd(cursor + i, count[0][i]);
     }
+    const u32 busy = idle ? 1 : busy_blocks(state->m, sharing_blocks(RESIDENT)); // anew: a register less in the loop
     if (last_block(&state->arrived, busy) && !SHARDED)
         cut_lists(state, nodes, lines, cursor, stretches, selection, rule, least, items);
 }
@@ -395,8 +432,8 @@ route_and_add(const u8 *__restrict__ columns, i32 n, const SLOT *__restrict__ sl
     }
     for (i32 i = threadIdx.x; i < n_lines; i += THREADS)
         count[i] = 0;
-    for (i32 slot = threadIdx.x; NEAR_ROUTES && slot < state->n_leaves; slot += THREADS)
-        near[NEAR_ROUTES ? slot : 0] = packed(routes[slot], slot);
+    if (NEAR_ROUTES && threadIdx.x < state->n_leaves)
+        near[NEAR_ROUTES ? threadIdx.x : 0] = packed(way_of(routes[threadIdx.x], threadIdx.x));
     __syncthreads();
     for (i32 begin = blockIdx.x * CHUNK; begin < m; begin += blocks * CHUNK) {
         i32 slot[PER_THREAD], line[PER_THREAD];
@@ -407,18 +444,17 @@ route_and_add(const u8 *__restrict__ columns, i32 n, const SLOT *__restrict__ sl
             slot[u] = !first && row + u * THREADS < m ? slot_of_row[row + u * THREADS] : 0;
 #pragma unroll
         for (i32 u = 0; u < PER_THREAD; ++u) {
-            const i32 feature = row + u * THREADS < m ? route_of(near, routes, slot[u]).feature : -1;
-            code[u] = feature >= 0 ? columns[(i64)feature * n + row + u * THREADS] : 0;
+            const i32 feature = way_from(near, routes, slot[u]).feature;
+            code[u] = feature >= 0 && row + u * THREADS < m ? columns[(i64)feature * n + row + u * THREADS] : 0;
         }
 #pragma unroll
         for (i32 u = 0; u < PER_THREAD; ++u) {
             const bool there = row + u * THREADS < m;
-            const Route way = route_of(near, routes, slot[u]);
-            const bool left = goes_left(way.rule, code[u], left_set_of(way.rule, nodes, node_of_slot, slot[u]));
-            const Turn turn = turn_of(way, slot[u], left);
-            line[u] = there ? turn.line : -1;
+            const Way way = way_from(near, routes, slot[u]);
+            const bool moved = moves(way, code[u], nodes, node_of_slot, slot[u]);
+            line[u] = there ? line_of(way, moved) : -1;
             if (there) {
-                const i32 leaf = node_of_slot[turn.slot];
+                const i32 leaf = node_of_slot[moved ? way.slot : slot[u]];
                 leaf_of_row[row + u * THREADS] = leaf;
                 scores[row + u * THREADS] += step * value_of_leaf[leaf];
             }
