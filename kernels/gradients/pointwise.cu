@@ -36,33 +36,24 @@ gradients(const f64 *y, const f64 *scores, const f64 *weight, i32 has_weight, co
           f64 curvature, i32 n, i64 total_times, i32 most, f32 *g, f32 *h, f64 *sums, u64 *tops, u32 *arrived,
           State *state)
 {
-    __shared__ Sizes sizes;
+    struct Point {
+        f64 y, score, weight;
+        i32 times;
+    };
+    const auto load = [&](i32 i) {
+        return Point{y[i], scores[i], has_weight ? weight[i] : 1.0, has_times ? times[i] : 1};
+    };
+    const auto make = [&](i32 i, const Point &point) {
+        f64 first, second;
+        derivatives_of(point.y, point.score, a, first, second);
+        second = curvature < 0.0 ? second : curvature;
+        const MadeRow made = {narrowed(first * point.weight), narrowed(second * point.weight), point.times};
+        ((u32 *)g)[i] = made.g;
+        ((u32 *)h)[i] = made.h;
+        return made;
+    };
     const Extents extents = {sums, tops, (n + STRETCH - 1) / STRETCH};
-    f64 top = 0.0;
-    for (i32 stretch = blockIdx.x; stretch < extents.stretches; stretch += gridDim.x) {
-        const i32 begin = stretch * STRETCH, count = min((i32)STRETCH, n - begin);
-        for (i32 row = threadIdx.x; row < count; row += EXTENT_THREADS) {
-            const i32 i = begin + row;
-            f64 first, second;
-            derivatives_of(y[i], scores[i], a, first, second);
-            second = curvature < 0.0 ? second : curvature;
-            if (has_weight) {
-                first *= weight[i];
-                second *= weight[i];
-            }
-            const u32 g_bits = narrowed(first), h_bits = narrowed(second);
-            ((u32 *)g)[i] = g_bits;
-            ((u32 *)h)[i] = h_bits;
-            sizes.put(row, g_bits, h_bits);
-            if (has_times)
-                sizes.times[row] = (u16)times[i];
-        }
-        __syncthreads();
-        if (threadIdx.x < 32)
-            sum_stretch(sizes, has_times, count, stretch, extents, top);
-        __syncthreads();
-    }
-    keep_tops(extents, top);
+    make_and_measure(extents, n, load, make);
     if (last_block(arrived))
         finish_extents(extents, n, total_times, most, state);
 }

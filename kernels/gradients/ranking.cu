@@ -231,35 +231,27 @@ finish_lists(const f64 *above_g, const f64 *above_h, const f64 *below, const f64
              f64 sigma, const f64 *weight, i32 has_weight, const i32 *times, i32 has_times, f64 curvature, i32 n, i64 total_times,
              i32 most, f32 *g, f32 *h, f64 *sums, u64 *tops, u32 *arrived, State *state)
 {
-    __shared__ Sizes sizes;
-    const Extents extents = {sums, tops, (n + STRETCH - 1) / STRETCH};
-    f64 top = 0.0;
-    for (i32 stretch = blockIdx.x; stretch < extents.stretches; stretch += gridDim.x) {
-        const i32 begin = stretch * STRETCH, count = min((i32)STRETCH, n - begin);
-        for (i32 row = threadIdx.x; row < count; row += EXTENT_THREADS) {
-            const i32 i = begin + row, q = list_of[i], place = place_of[i];
-            const i32 leader = leader_start[q] + place - start[q];
-            const f64 factor = even && leader_start[q] < leader_start[q + 1] ? factors[q] : 1.0;
-            const f64 steep = scales[q] * sigma, by = has_weight ? weight[i] : 1.0;
-            f64 first = above_g[place], second = above_h[place];
-            if (leader < leader_start[q + 1]) {
-                first -= below[leader];
-                second += below[n_leaders + leader];
-            }
-            second = curvature < 0.0 ? second * (steep * sigma * factor) : curvature;
-            const u32 g_bits = without_denormals(first * (steep * factor) * by), h_bits = without_denormals(second * by);
-            ((u32 *)g)[i] = g_bits;
-            ((u32 *)h)[i] = h_bits;
-            sizes.put(row, g_bits, h_bits);
-            if (has_times)
-                sizes.times[row] = (u16)times[i];
+    struct Place {
+        i32 q, place;
+    };
+    const auto load = [&](i32 i) { return Place{list_of[i], place_of[i]}; };
+    const auto make = [&](i32 i, const Place &row) {
+        const i32 q = row.q, place = row.place, leader = leader_start[q] + place - start[q];
+        const f64 factor = even && leader_start[q] < leader_start[q + 1] ? factors[q] : 1.0;
+        const f64 steep = scales[q] * sigma, by = has_weight ? weight[i] : 1.0;
+        f64 first = above_g[place], second = above_h[place];
+        if (leader < leader_start[q + 1]) {
+            first -= below[leader];
+            second += below[n_leaders + leader];
         }
-        __syncthreads();
-        if (threadIdx.x < 32)
-            sum_stretch(sizes, has_times, count, stretch, extents, top);
-        __syncthreads();
-    }
-    keep_tops(extents, top);
+        second = curvature < 0.0 ? second * (steep * sigma * factor) : curvature;
+        const u32 g_bits = without_denormals(first * (steep * factor) * by), h_bits = without_denormals(second * by);
+        ((u32 *)g)[i] = g_bits;
+        ((u32 *)h)[i] = h_bits;
+        return MadeRow{g_bits, h_bits, has_times ? times[i] : 1};
+    };
+    const Extents extents = {sums, tops, (n + STRETCH - 1) / STRETCH};
+    make_and_measure(extents, n, load, make);
     if (last_block(arrived))
         finish_extents(extents, n, total_times, most, state);
 }

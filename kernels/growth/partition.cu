@@ -7,13 +7,25 @@
 #define THREADS 512
 #define PER_THREAD 4
 #define CHUNK (THREADS * PER_THREAD)
-#define SHARED_LINES 512
 
 constexpr bool NEAR_ROUTES = sizeof(SLOT) == 1; // few enough slots for their routes to lie in shared memory
+enum { GRID = 3, RESIDENT = NEAR_ROUTES ? 3 : 2 }; // blocks for each multiprocessor: ROUTE_BLOCKS, and those it holds
+enum { NEAR_SLOTS = NEAR_ROUTES ? 256 : 1, SHARED_LINES = NEAR_ROUTES ? 256 : THREADS }; // a thread to each line at most
 
-// Slots of the consecutive rows of one thread: one load and one store.
+enum { PLACE_BITS = 12 }; // of a row's place among those of its line in a chunk
+static_assert(CHUNK <= 1 << PLACE_BITS, "places of a chunk have these bits");
+#define NOWHERE 0xffffffffu // or any number that is negative as i32
+
+// Slots of the consecutive rows of one thread, side by side in words: one load and one store.
 struct alignas(PER_THREAD * sizeof(SLOT)) Slots {
-    SLOT of[PER_THREAD];
+    u32 words[PER_THREAD * sizeof(SLOT) / 4];
+
+    enum { BITS = 8 * sizeof(SLOT) };
+    static constexpr u32 MASK = 0xffffffffu >> (32 - BITS);
+
+    __device__ __forceinline__ i32 of(i32 u) const { return (i32)(words[u * BITS / 32] >> u * BITS % 32 & MASK); }
+
+    __device__ __forceinline__ void add(i32 u, i32 slot) { words[u * BITS / 32] |= (u32)slot << u * BITS % 32; }
 };
 
 // Destination of a chunk's rows that are counted for a line: at + step * place; step 0 where they are not listed.
@@ -21,74 +33,115 @@ struct alignas(8) Target {
     i32 at, step;
 };
 
-// One side of a slot's split: the new slot of its rows, and the line that counts them, or -1.
-struct Turn {
+enum WayFlags { BOTH_COUNT = 1, IN_SETS = 2, MISSING_STAYS = 4, LEFT_MOVES = 8, WAY_BITS = 4 };
+
+// A route as rows need it. Those of one side move to ``slot`` and are counted for ``line``; the others stay in their
+// slot, and are counted for the line before where both are. The side that moves has codes that follow one another, the
+// missing one before all others where that belongs to it: code + turn <= limit, modulo 256.
+struct Way {
+    i32 feature; // -1: all stay
+    u32 flags, turn, limit;
     i32 slot, line;
 };
 
-// A route as rows need it: rows that stay turn to the same on either side.
-struct alignas(16) Way {
-    i64 column; // where the feature's column begins, or -1
-    u32 rule, spare;
-    Turn turn[2]; // right, left
-};
-
-static __device__ __forceinline__ Way way_of(const Route &route, i32 slot, i32 n)
+static __device__ __forceinline__ Way way_of(const Route &route, i32 slot)
 {
+    const u32 bin = route.rule & 255, missing = route.rule >> 8 & 255, both = (route.rule & COUNT_LEFT) && (route.rule & COUNT_RIGHT);
+    const bool left = route.rule & MOVE_LEFT;
+    const Way none = {-1, 0, 255, 0, slot, 0}; // the code is then taken for 0
     if (route.feature < 0)
-        return {-1, 0, 0, {{slot, -1}, {slot, -1}}};
-    const i32 counts_left = (route.rule & COUNT_LEFT) != 0, moves_left = (route.rule & MOVE_LEFT) != 0;
-    const i32 right = route.rule & COUNT_RIGHT ? route.line + counts_left : -1;
-    return {(i64)route.feature * n, route.rule, 0,
-            {{moves_left ? slot : route.slot, right}, {moves_left ? route.slot : slot, counts_left ? route.line : -1}}};
-}
-
-// The way of a slot, from shared memory or made anew. how: its rule.
-static __device__ __forceinline__ void look(const Way *near, const Route *routes, i32 slot, i32 n, i64 &column, u32 &how)
-{
-    if (NEAR_ROUTES) {
-        column = near[slot].column;
-        how = near[slot].rule;
-    } else {
-        const Way way = way_of(routes[slot], slot, n);
-        column = way.column;
-        how = way.rule;
+        return none;
+    Way way = {route.feature, both ? BOTH_COUNT : 0u, 0, 0, route.slot, route.line + (i32)both};
+    if (SETS && route.rule & CATEGORICAL) {
+        way.turn = missing;
+        way.flags |= IN_SETS | (left ? LEFT_MOVES : 0) | (left == ((route.rule & MISSING_LEFT) != 0) ? 0 : MISSING_STAYS);
+        return way;
     }
+    way.turn = route.rule & MISSING_LEFT ? 256 - missing & 255 : 0;
+    way.limit = bin + way.turn & 255;
+    if (!left && way.limit == 255) { // none is on the right
+        way.feature = -1;
+        way.turn = 255;
+        way.limit = 0;
+    } else if (!left) {
+        way.turn = way.turn - way.limit - 1 & 255;
+        way.limit = 254 - way.limit;
+    }
+    return way;
 }
 
-static __device__ __forceinline__ Turn turn_of(const Way *near, const Route *routes, i32 slot, i32 n, bool left)
+// A way in one word, so that the slots of a warp meet in few banks: turn, limit, slot and line, a byte each; the flags;
+// and the feature, 28 bits with its sign: 2^27 features would take more memory than a device has. Of at most 256 slots
+// 128 are split, with two lines each.
+static __device__ __forceinline__ u64 packed(const Way &way)
 {
-    if (NEAR_ROUTES)
-        return near[slot].turn[left];
-    const Way way = way_of(routes[slot], slot, n);
-    return left ? way.turn[1] : way.turn[0];
+    const u32 bytes = way.turn | way.limit << 8 | (u32)way.slot << 16 | (u32)way.line << 24;
+    return (u64)((u32)way.feature << WAY_BITS | way.flags) << 32 | bytes;
 }
 
-// left_set: that of the route, if it has one.
-static __device__ __forceinline__ bool goes_left(u32 rule, u32 code, const u32 *left_set)
+static __device__ __forceinline__ Way unpacked(u64 word)
 {
-    if (code == (rule >> 8 & 255))
-        return rule & MISSING_LEFT;
-    if (SETS && rule & CATEGORICAL)
-        return left_set[code >> 5] >> (code & 31) & 1;
-    return code <= (rule & 255);
+    const u32 bytes = (u32)word;
+    const i32 high = (i32)(word >> 32);
+    return {high >> WAY_BITS, (u32)high, bytes, bytes >> 8 & 255, (i32)(bytes >> 16 & 255), (i32)(bytes >> 24)};
+}
+
+// The way of a slot, from shared memory or made anew.
+static __device__ __forceinline__ Way way_from(const u64 *near, const Route *routes, i32 slot)
+{
+    return NEAR_ROUTES ? unpacked(near[slot]) : way_of(routes[slot], slot);
 }
 
 // Left set of the node that was just split, a child of which has the slot.
-static __device__ __forceinline__ const u32 *left_set_of(u32 rule, const Node *nodes, const i32 *node_of_slot, i32 slot)
+static __device__ __forceinline__ const u32 *left_set_of(const Node *nodes, const i32 *node_of_slot, i32 slot)
 {
-    return SETS && rule & CATEGORICAL ? nodes[nodes[node_of_slot[slot]].parent].left_set : nullptr;
+    return nodes[nodes[node_of_slot[slot]].parent].left_set;
 }
 
-// counter[line] += 1 in every lane that has a line; the lanes of one line add at once. Returns the number before.
-static __device__ __forceinline__ i32 take_place(u32 *counter, i32 line)
+static __device__ __forceinline__ bool moves(const Way &way, u32 code, const Node *nodes, const i32 *node_of_slot, i32 slot)
 {
-    const u32 mates = __match_any_sync(FULL_WARP, line);
-    const i32 lane = threadIdx.x & 31, first = __ffs(mates) - 1;
-    u32 base = 0;
-    if (line >= 0 && lane == first)
-        base = atomicAdd(counter + line, (u32)__popc(mates));
-    return __shfl_sync(FULL_WARP, base, first) + __popc(mates & ((1u << lane) - 1));
+    if (SETS && way.flags & IN_SETS) {
+        if (code == (way.turn & 255))
+            return !(way.flags & MISSING_STAYS);
+        return (left_set_of(nodes, node_of_slot, slot)[code >> 5] >> (code & 31) & 1) == (way.flags & LEFT_MOVES ? 1u : 0u);
+    }
+    return (code + way.turn & 255) <= way.limit;
+}
+
+// The line that counts a row, or -1.
+static __device__ __forceinline__ i32 line_of(const Way &way, bool moved)
+{
+    return moved ? way.line : way.flags & BOTH_COUNT ? way.line - 1 : -1;
+}
+
+// counter[line] += 1 for every line of a thread that is not -1; the lanes of one line add at once. place: the numbers
+// before. All of a kind before the first is needed.
+static __device__ __forceinline__ void take_places(u32 *counter, const i32 *line, i32 *place)
+{
+    const i32 lane = threadIdx.x & 31;
+    u32 mates[PER_THREAD], base[PER_THREAD];
+#pragma unroll
+    for (i32 u = 0; u < PER_THREAD; ++u)
+        mates[u] = __match_any_sync(FULL_WARP, line[u]);
+#pragma unroll
+    for (i32 u = 0; u < PER_THREAD; ++u) {
+        place[u] = __popc(mates[u] & ((1u << lane) - 1));
+        base[u] = line[u] >= 0 && place[u] == 0 ? atomicAdd(counter + line[u], (u32)__popc(mates[u])) : 0;
+    }
+#pragma unroll
+    for (i32 u = 0; u < PER_THREAD; ++u)
+        place[u] += __shfl_sync(FULL_WARP, base[u], __ffs(mates[u]) - 1);
+}
+
+// The same where the places are not needed.
+static __device__ __forceinline__ void count_rows(u32 *counter, const i32 *line)
+{
+#pragma unroll
+    for (i32 u = 0; u < PER_THREAD; ++u) {
+        const u32 mates = __match_any_sync(FULL_WARP, line[u]);
+        if (line[u] >= 0 && (threadIdx.x & 31) == __ffs(mates) - 1)
+            atomicAdd(counter + line[u], (u32)__popc(mates));
+    }
 }
 
 // The children's rows are known: the smaller ones end here, and each line learns how many listed rows come before its
@@ -132,103 +185,150 @@ static __device__ void finish_lists(State *state, Node *nodes, Line *lines, cons
     }
 }
 
-// Blocks that have a chunk of the rows, at least one.
-static __device__ __forceinline__ u32 busy_blocks(i32 m)
+// Blocks that share the rows. The grid has GRID for each multiprocessor; where fewer are resident, more would have to
+// wait for others to end.
+static __device__ __forceinline__ u32 sharing_blocks(u32 resident)
 {
-    return max(1u, min(gridDim.x, (u32)(m / CHUNK + (m % CHUNK > 0))));
+    return resident == GRID ? gridDim.x : (gridDim.x * resident + GRID - 1) / GRID;
 }
 
-static __device__ __forceinline__ Target target_of(const Line &line, u32 before)
+// Those of them that have a chunk, at least one.
+static __device__ __forceinline__ u32 busy_blocks(i32 m, u32 blocks)
 {
-    return {line.begin + line.step * (i32)before, line.listed ? line.step : 0};
+    return max(1u, min(blocks, (u32)(m / CHUNK + (m % CHUNK > 0))));
 }
 
-// The rows from ``row`` on, each for its line, and their pairs. targets: of all lines; null where lines are too many.
-static __device__ __forceinline__ void list_rows(const i32 *line, const i32 *place, i32 row, const Target *targets,
-                                                 const Line *lines, const u32 *pairs, i32 wide, i32 *list,
-                                                 u32 *list_pairs)
+static __device__ __forceinline__ Target target_of(const Line &line)
 {
-    uint4 own = {}, more = {};
-    if (wide) {
-        own = ((const uint4 *)pairs)[row / 2];
-        more = ((const uint4 *)pairs)[row / 2 + 1];
-    } else
-        own = ((const uint4 *)pairs)[row / PER_THREAD];
+    return {line.begin, line.listed ? line.step : 0};
+}
+
+static __device__ __forceinline__ u32 place_in_list(const Target &target, u32 place)
+{
+    return target.step ? target.at + target.step * (i32)place : NOWHERE;
+}
+
+// Row ``row + u``, number u of a thread, and its pair.
+static __device__ __forceinline__ void list_row(u32 to, u32 row, i32 u, uint4 own, uint4 more, i32 wide, i32 *list,
+                                                u32 *list_pairs)
+{
     const uint2 both[PER_THREAD] = {{own.x, own.y}, {own.z, own.w}, {more.x, more.y}, {more.z, more.w}};
     const u32 one[PER_THREAD] = {own.x, own.y, own.z, own.w};
-#pragma unroll
-    for (i32 u = 0; u < PER_THREAD; ++u) {
-        if (line[u] < 0)
-            continue;
-        const Target target = targets ? targets[line[u]] : target_of(lines[line[u]], 0);
-        if (target.step == 0)
-            continue;
-        const i32 at = target.at + target.step * place[u];
-        list[at] = row + u;
-        if (wide)
-            ((uint2 *)list_pairs)[at] = both[u];
-        else
-            list_pairs[at] = one[u];
-    }
+    list[to] = row + u;
+    if (wide)
+        ((uint2 *)list_pairs)[to] = both[u];
+    else
+        list_pairs[to] = one[u];
 }
 
-// One pass over all rows. first: the root is split, and its rows have no slot yet. last: leaf_of_row gets the node of
-// every row (leaves: 1), and slots are not kept.
-extern "C" __global__ void __launch_bounds__(THREADS, 3)
-route(const u8 *__restrict__ columns, i32 n, const u32 *__restrict__ pairs, SLOT *__restrict__ slot_of_row,
+// One pass over all rows. first: the root is split, and its rows have no slot yet. last: nothing is listed, leaf_of_row
+// gets the node of every row (leaves: 1), and slots are not kept.
+//
+// Room in the lists is asked for chunk by chunk. Rows are listed when those of the next chunk are counted: by then the
+// answer has come, and one barrier serves both.
+extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
+route(const u8 *columns, i32 n, const u32 *pairs, SLOT *__restrict__ slot_of_row,
       i32 *__restrict__ leaf_of_row, const Route *__restrict__ routes, const i32 *__restrict__ node_of_slot, i32 *list,
       u32 *list_pairs, u32 *cursor, State *state, Node *nodes, Line *lines, const Rule *__restrict__ rule, i32 first,
       i32 last, i32 leaves)
 {
-    __shared__ u32 count[SHARED_LINES];
-    __shared__ Target targets[SHARED_LINES];
-    __shared__ Way near[NEAR_ROUTES ? 256 : 1];
-    const i32 m = state->m, n_lines = state->n_lines, wide = state->wide;
-    const bool shared = n_lines <= SHARED_LINES, idle = n_lines == 0 && !first && !(last && leaves);
-    const u32 busy = idle ? 1 : busy_blocks(m);
-    if (blockIdx.x >= busy)
+    __shared__ u32 count[2][SHARED_LINES];
+    __shared__ Target targets[2][SHARED_LINES], of_line[SHARED_LINES];
+    __shared__ u32 where[2][PER_THREAD][THREADS]; // own rows: line << PLACE_BITS | place, or the place in the list
+    __shared__ u64 near[NEAR_SLOTS];
+    const u32 m = state->m;
+    const i32 n_lines = state->n_lines, n_leaves = state->n_leaves, wide = state->wide, i = threadIdx.x;
+    const bool shared = NEAR_ROUTES || n_lines <= SHARED_LINES, idle = n_lines == 0 && !first && !(last && leaves);
+    const bool lists = n_lines > 0 && !last;
+    if (blockIdx.x >= (idle ? 1 : busy_blocks(m, sharing_blocks(RESIDENT))))
         return;
-    for (i32 slot = threadIdx.x; NEAR_ROUTES && slot < state->n_leaves; slot += THREADS)
-        near[NEAR_ROUTES ? slot : 0] = way_of(routes[slot], slot, n);
-    for (i32 begin = blockIdx.x * CHUNK; begin < m && !idle; begin += gridDim.x * CHUNK) {
-        for (i32 i = threadIdx.x; shared && i < n_lines; i += THREADS)
-            count[i] = 0;
-        __syncthreads();
-        const i32 row = begin + threadIdx.x * PER_THREAD, rows = min((i32)PER_THREAD, m - row);
-        Slots slots = {};
-        if (!first && rows > 0)
-            slots = *(const Slots *)(slot_of_row + row);
-        i32 line[PER_THREAD], place[PER_THREAD];
-        u32 how[PER_THREAD], code[PER_THREAD];
+    const u32 stride = sharing_blocks(RESIDENT) * CHUNK, end = idle ? 0 : m + (lists ? stride : 0);
+    u32 begin = blockIdx.x * CHUNK, before = 0, odd = 0;
+    Slots next = {};
+    if (!first && begin + i * PER_THREAD < m)
+        next = *(const Slots *)(slot_of_row + begin + i * PER_THREAD);
+    if (NEAR_ROUTES && i < n_leaves)
+        near[NEAR_ROUTES ? i : 0] = packed(way_of(routes[i], i));
+    if (shared && i < n_lines) {
+        count[0][i] = count[1][i] = 0;
+        of_line[i] = target_of(lines[i]);
+    }
+    for (i32 u = 0; u < PER_THREAD; ++u)
+        where[1][u][i] = NOWHERE;
+    __syncthreads();
+    for (; begin < end; begin += stride, odd ^= 1) {
+        const u32 row = begin + i * PER_THREAD, listed = row - stride; // the rows that are listed on this way round
+        const i32 rows = m - row; // of this thread and those after it; none: 0 or less
+        const u8 *bins = columns + row;
+        const Slots slots = next;
+        u32 code[PER_THREAD];
 #pragma unroll
         for (i32 u = 0; u < PER_THREAD; ++u) { // all loads of a kind before the first is needed
-            const i32 slot = u < rows ? slots.of[u] : 0;
-            i64 column;
-            look(near, routes, slot, n, column, how[u]);
-            code[u] = column >= 0 && u < rows ? columns[column + row + u] : 0;
+            const i32 feature = way_from(near, routes, slots.of(u)).feature;
+            code[u] = feature >= 0 && u < rows ? bins[(u64)(u32)feature * (u32)n + u] : 0;
         }
+        uint4 own = {};
+        if (lists && listed < m)
+            own = ((const uint4 *)pairs)[wide ? listed / 2 : listed / PER_THREAD];
+        if (!first && row + stride < m)
+            next = *(const Slots *)(slot_of_row + row + stride);
+        if (lists && shared && i < n_lines)
+            targets[odd ^ 1][i] = {of_line[i].at + of_line[i].step * (i32)before, of_line[i].step};
+        i32 line[PER_THREAD], place[PER_THREAD];
+        Slots after = {};
+        __syncwarp(); // all loads have begun, and ways are read anew: to keep them would take the codes' registers
 #pragma unroll
         for (i32 u = 0; u < PER_THREAD; ++u) {
-            const i32 slot = u < rows ? slots.of[u] : 0;
-            const bool left = goes_left(how[u], code[u], left_set_of(how[u], nodes, node_of_slot, slot));
-            const Turn turn = turn_of(near, routes, slot, n, left);
-            slots.of[u] = (SLOT)turn.slot;
-            line[u] = u < rows ? turn.line : -1;
+            const i32 slot = slots.of(u);
+            const Way way = way_from(near, routes, slot);
+            const bool moved = moves(way, code[u], nodes, node_of_slot, slot);
+            const i32 to = moved ? way.slot : slot;
+            after.add(u, to);
+            line[u] = u < rows ? line_of(way, moved) : -1;
+            if (last && leaves && u < rows)
+                leaf_of_row[row + u] = node_of_slot[to];
         }
-        for (i32 u = 0; last && leaves && u < rows; ++u)
-            leaf_of_row[row + u] = node_of_slot[slots.of[u]];
         if (!last && rows > 0)
-            *(Slots *)(slot_of_row + row) = slots;
+            *(Slots *)(slot_of_row + row) = after;
+        if (!lists) {
+            if (n_lines && shared)
+                count_rows(count[0], line);
+            else if (n_lines)
+                count_rows(cursor, line);
+            continue;
+        }
+        if (shared)
+            take_places(count[odd], line, place);
+        else
+            take_places(cursor, line, place);
 #pragma unroll
         for (i32 u = 0; u < PER_THREAD; ++u)
-            place[u] = n_lines ? take_place(shared ? count : cursor, line[u]) : 0;
+            where[odd][u][i] = shared ? (u32)line[u] << PLACE_BITS | place[u]
+                : line[u] < 0 ? NOWHERE : place_in_list(target_of(lines[line[u]]), place[u]);
         __syncthreads();
-        for (i32 i = threadIdx.x; shared && i < n_lines; i += THREADS)
-            targets[i] = target_of(lines[i], count[i] ? atomicAdd(cursor + i, count[i]) : 0);
-        __syncthreads();
-        if (n_lines && rows > 0)
-            list_rows(line, place, row, shared ? targets : nullptr, lines, pairs, wide, list, list_pairs);
+        if (shared && i < n_lines) {
+            const u32 rows_of_line = count[odd][i];
+            count[odd][i] = 0;
+            before = rows_of_line ? atomicAdd(cursor + i, rows_of_line) : 0;
+        }
+        uint4 more = {};
+        if (wide && listed < m)
+            more = ((const uint4 *)pairs)[listed / 2 + 1];
+#pragma unroll
+        for (i32 u = 0; u < PER_THREAD; ++u) {
+            u32 at = where[odd ^ 1][u][i];
+            if (shared && (i32)at >= 0)
+                at = place_in_list(targets[odd ^ 1][at >> PLACE_BITS], at & ((1 << PLACE_BITS) - 1));
+            if ((i32)at >= 0)
+                list_row(at, listed, u, own, more, wide, list, list_pairs);
+        }
     }
+    if (last && shared) {
+        __syncthreads();
+        if (i < state->n_lines && count[0][i])
+            atomicAdd(cursor + i, count[0][i]);
+    }
+    const u32 busy = idle ? 1 : busy_blocks(state->m, sharing_blocks(RESIDENT)); // anew: a register less in the loop
     if (last_block(&state->arrived, busy) && !SHARDED)
         finish_lists(state, nodes, lines, cursor, rule);
 }
@@ -300,10 +400,10 @@ route_and_add(const u8 *__restrict__ columns, i32 n, const SLOT *__restrict__ sl
               i32 slots, Head *heads, Node *kept)
 {
     __shared__ f64 value_of_leaf[NEAR_NODES];
-    __shared__ u32 count[SHARED_LINES];
-    __shared__ Way near[NEAR_ROUTES ? 256 : 1];
+    __shared__ u32 count[THREADS];
+    __shared__ u64 near[NEAR_SLOTS];
     const i32 m = state->m, n_lines = state->n_lines, n_nodes = state->n_nodes;
-    const u32 busy = busy_blocks(m);
+    const u32 blocks = sharing_blocks(2), busy = busy_blocks(m, blocks);
     if (blockIdx.x >= busy)
         return;
     const f64 unit_g = state->unit_g, unit_h = state->unit_h, step = *factor;
@@ -318,35 +418,35 @@ route_and_add(const u8 *__restrict__ columns, i32 n, const SLOT *__restrict__ sl
     }
     for (i32 i = threadIdx.x; i < n_lines; i += THREADS)
         count[i] = 0;
-    for (i32 slot = threadIdx.x; NEAR_ROUTES && slot < state->n_leaves; slot += THREADS)
-        near[NEAR_ROUTES ? slot : 0] = way_of(routes[slot], slot, n);
+    if (NEAR_ROUTES && threadIdx.x < state->n_leaves)
+        near[NEAR_ROUTES ? threadIdx.x : 0] = packed(way_of(routes[threadIdx.x], threadIdx.x));
     __syncthreads();
-    for (i32 begin = blockIdx.x * CHUNK; begin < m; begin += gridDim.x * CHUNK) {
-        i32 slot[PER_THREAD];
-        u32 how[PER_THREAD], code[PER_THREAD];
+    for (i32 begin = blockIdx.x * CHUNK; begin < m; begin += blocks * CHUNK) {
+        i32 slot[PER_THREAD], line[PER_THREAD];
+        u32 code[PER_THREAD];
         const i32 row = begin + threadIdx.x; // and others THREADS apart, so that a warp's scores lie side by side
 #pragma unroll
         for (i32 u = 0; u < PER_THREAD; ++u) // all loads of a kind before the first is needed
             slot[u] = !first && row + u * THREADS < m ? slot_of_row[row + u * THREADS] : 0;
 #pragma unroll
         for (i32 u = 0; u < PER_THREAD; ++u) {
-            i64 column;
-            look(near, routes, slot[u], n, column, how[u]);
-            code[u] = column >= 0 && row + u * THREADS < m ? columns[column + row + u * THREADS] : 0;
+            const i32 feature = way_from(near, routes, slot[u]).feature;
+            code[u] = feature >= 0 && row + u * THREADS < m ? columns[(i64)feature * n + row + u * THREADS] : 0;
         }
 #pragma unroll
         for (i32 u = 0; u < PER_THREAD; ++u) {
             const bool there = row + u * THREADS < m;
-            const bool left = goes_left(how[u], code[u], left_set_of(how[u], nodes, node_of_slot, slot[u]));
-            const Turn turn = turn_of(near, routes, slot[u], n, left);
+            const Way way = way_from(near, routes, slot[u]);
+            const bool moved = moves(way, code[u], nodes, node_of_slot, slot[u]);
+            line[u] = there ? line_of(way, moved) : -1;
             if (there) {
-                const i32 leaf = node_of_slot[turn.slot];
+                const i32 leaf = node_of_slot[moved ? way.slot : slot[u]];
                 leaf_of_row[row + u * THREADS] = leaf;
                 scores[row + u * THREADS] += step * value_of_leaf[leaf];
             }
-            if (n_lines)
-                take_place(count, there ? turn.line : -1);
         }
+        if (n_lines)
+            count_rows(count, line);
     }
     __syncthreads();
     for (i32 i = threadIdx.x; i < n_lines; i += THREADS)

@@ -26,38 +26,33 @@ node_control_variate(const f32 *g, const f32 *h, const f32 *old_g, const i32 *ti
              const u32 *scores, const Threshold *threshold, f32 by, i32 has_masks, i32 has_scores, f64 eta, i32 plain,
              i32 n, f32 *made_g, f32 *made_h, f64 *sums, u64 *tops, u64 *weights, i32 *most, u32 *arrived, State *state)
 {
-    __shared__ Sizes sizes;
     const Chances chances = {masks, scores, threshold, by, has_masks, has_scores};
     const i32 output = blockIdx.y, stretches = (n + STRETCH - 1) / STRETCH;
     const i64 from = (i64)output * n;
     const Extents extents = {sums + (i64)output * 2 * stretches, tops + output * 2, stretches};
-    f64 top = 0.0;
     i64 weight = 0;
     i32 largest = 1;
-    for (i32 stretch = blockIdx.x; stretch < stretches; stretch += gridDim.x) {
-        const i32 begin = stretch * STRETCH, count = min((i32)STRETCH, n - begin);
-        for (i32 place = threadIdx.x; place < count; place += EXTENT_THREADS) {
-            const i64 row = begin + place, at = from + row;
-            const f64 share = chances(row), old = plain ? 0.0 : widened(((const u32 *)old_g)[at]);
-            const f64 now = widened(((const u32 *)g)[at]);
-            const u32 g_bits = narrowed(plain ? weighted(now, share) : node_gradient(now, old, share, eta));
-            const u32 h_bits = narrowed(weighted(widened(((const u32 *)h)[at]), plain ? 1.0 : share));
-            ((u32 *)made_g)[at] = g_bits;
-            ((u32 *)made_h)[at] = h_bits;
-            sizes.put(place, g_bits, h_bits);
-            if (has_times) {
-                const i32 own = times[row];
-                weight += own;
-                largest = max(largest, own);
-                sizes.times[place] = (u16)own;
-            }
+    struct Given {
+        u32 g, h, old_g;
+        i32 times;
+    };
+    const auto load = [&](i32 row) {
+        return Given{((const u32 *)g)[from + row], ((const u32 *)h)[from + row],
+                     plain ? 0 : ((const u32 *)old_g)[from + row], has_times ? times[row] : 1};
+    };
+    const auto make = [&](i32 row, const Given &given) {
+        const f64 share = chances(row), old = widened(given.old_g), now = widened(given.g);
+        const u32 g_bits = narrowed(plain ? weighted(now, share) : node_gradient(now, old, share, eta));
+        const u32 h_bits = narrowed(weighted(widened(given.h), plain ? 1.0 : share));
+        ((u32 *)made_g)[from + row] = g_bits;
+        ((u32 *)made_h)[from + row] = h_bits;
+        if (has_times) {
+            weight += given.times;
+            largest = max(largest, given.times);
         }
-        __syncthreads();
-        if (threadIdx.x < 32)
-            sum_stretch(sizes, has_times, count, stretch, extents, top);
-        __syncthreads();
-    }
-    keep_tops(extents, top);
+        return MadeRow{g_bits, h_bits, given.times};
+    };
+    make_and_measure(extents, n, load, make);
     finish_counted(extents, n, has_times, weight, largest, weights + output, most + output, arrived + output,
                    state + output);
 }
@@ -111,40 +106,30 @@ leaf_control_variate(const f32 *g, const f32 *h, const f32 *old_g, const i32 *ti
              const State *old, f64 eta, i32 room, i32 first, f32 *made_g, f32 *made_h, i32 *made_times, f64 *sums,
              u64 *tops, u64 *weights, i32 *most, u32 *arrived, State *state)
 {
-    __shared__ Sizes sizes;
     const i32 count_all = drawn ? *m : room;
     const Extents extents = {sums, tops, (count_all + STRETCH - 1) / STRETCH};
     const f64 unit = old->unit_g;
-    f64 top = 0.0;
     i64 weight = 0;
     i32 largest = 1;
-    for (i32 stretch = blockIdx.x; stretch < extents.stretches; stretch += gridDim.x) {
-        const i32 begin = stretch * STRETCH, count = min((i32)STRETCH, count_all - begin);
-        for (i32 place = threadIdx.x; place < count; place += EXTENT_THREADS) {
-            const i32 i = begin + place, row = drawn ? rows[i] : i, leaf = leaf_of_row[row];
-            const f64 share = !drawn ? 1.0 : widened(has_each ? ((const u32 *)each)[i] : __float_as_uint(by));
-            const u64 stands_for = means[2 * leaf + 1];
-            const f64 mean = (f64)(i64)means[2 * leaf] * unit / (f64)(stands_for > 0 ? stands_for : 1);
-            const f64 now = widened(((const u32 *)g)[row]), old_of_row = widened(((const u32 *)old_g)[row]);
-            const u32 g_bits = narrowed(leaf_gradient(now, old_of_row, mean, share, eta));
-            const u32 h_bits = narrowed(weighted(widened(((const u32 *)h)[row]), share));
-            ((u32 *)made_g)[i] = g_bits;
-            ((u32 *)made_h)[i] = h_bits;
-            sizes.put(place, g_bits, h_bits);
-            if (has_times) {
-                const i32 own = times[row];
-                weight += own;
-                largest = max(largest, own);
-                sizes.times[place] = (u16)own;
-                if (first)
-                    made_times[i] = own;
-            }
+    const auto load = [&](i32 i) { return drawn ? rows[i] : i; };
+    const auto make = [&](i32 i, i32 row) {
+        const i32 leaf = leaf_of_row[row], own = has_times ? times[row] : 1;
+        const f64 share = !drawn ? 1.0 : widened(has_each ? ((const u32 *)each)[i] : __float_as_uint(by));
+        const u64 stands_for = means[2 * leaf + 1];
+        const f64 mean = (f64)(i64)means[2 * leaf] * unit / (f64)(stands_for > 0 ? stands_for : 1);
+        const f64 now = widened(((const u32 *)g)[row]), old_of_row = widened(((const u32 *)old_g)[row]);
+        const u32 g_bits = narrowed(leaf_gradient(now, old_of_row, mean, share, eta));
+        const u32 h_bits = narrowed(weighted(widened(((const u32 *)h)[row]), share));
+        ((u32 *)made_g)[i] = g_bits;
+        ((u32 *)made_h)[i] = h_bits;
+        if (has_times) {
+            weight += own;
+            largest = max(largest, own);
+            if (first)
+                made_times[i] = own;
         }
-        __syncthreads();
-        if (threadIdx.x < 32)
-            sum_stretch(sizes, has_times, count, stretch, extents, top);
-        __syncthreads();
-    }
-    keep_tops(extents, top);
+        return MadeRow{g_bits, h_bits, own};
+    };
+    make_and_measure(extents, count_all, load, make);
     finish_counted(extents, count_all, has_times, weight, largest, weights, most, arrived, state);
 }

@@ -8,40 +8,30 @@ weigh(const f32 *g, const f32 *h, const i32 *times, i32 has_times, const i32 *ro
       const f32 *each, i32 has_each, i32 n, i32 room, f32 *drawn_g, f32 *drawn_h, i32 *drawn_times, f64 *sums, u64 *tops,
       u64 *weights, i32 *most, u32 *arrived, State *state)
 {
-    __shared__ Sizes sizes;
     const i32 output = blockIdx.y, count_all = *m;
     const i64 from = (i64)output * n, to = (i64)output * room;
     const i32 most_stretches = (room + STRETCH - 1) / STRETCH;
     const Extents extents = {sums + (i64)output * 2 * most_stretches, tops + output * 2,
                              (count_all + STRETCH - 1) / STRETCH};
-    f64 top = 0.0;
     i64 weight = 0;
     i32 largest = 1;
-    for (i32 stretch = blockIdx.x; stretch < extents.stretches; stretch += gridDim.x) {
-        const i32 begin = stretch * STRETCH, count = min((i32)STRETCH, count_all - begin);
-        for (i32 place = threadIdx.x; place < count; place += EXTENT_THREADS) {
-            const i32 row = rows[begin + place];
-            const f64 factor = widened(has_each ? ((const u32 *)each)[begin + place] : __float_as_uint(by));
-            const u32 g_bits = narrowed(weighted(widened(((const u32 *)g)[from + row]), factor));
-            const u32 h_bits = narrowed(weighted(widened(((const u32 *)h)[from + row]), factor));
-            ((u32 *)drawn_g)[to + begin + place] = g_bits;
-            ((u32 *)drawn_h)[to + begin + place] = h_bits;
-            sizes.put(place, g_bits, h_bits);
-            if (has_times) {
-                const i32 own = times[row];
-                weight += own;
-                largest = max(largest, own);
-                sizes.times[place] = (u16)own;
-                if (output == 0)
-                    drawn_times[begin + place] = own;
-            }
+    const auto load = [&](i32 i) { return rows[i]; };
+    const auto make = [&](i32 i, i32 row) {
+        const f64 factor = widened(has_each ? ((const u32 *)each)[i] : __float_as_uint(by));
+        const u32 g_bits = narrowed(weighted(widened(((const u32 *)g)[from + row]), factor));
+        const u32 h_bits = narrowed(weighted(widened(((const u32 *)h)[from + row]), factor));
+        const i32 own = has_times ? times[row] : 1;
+        ((u32 *)drawn_g)[to + i] = g_bits;
+        ((u32 *)drawn_h)[to + i] = h_bits;
+        if (has_times) {
+            weight += own;
+            largest = max(largest, own);
+            if (output == 0)
+                drawn_times[i] = own;
         }
-        __syncthreads();
-        if (threadIdx.x < 32)
-            sum_stretch(sizes, has_times, count, stretch, extents, top);
-        __syncthreads();
-    }
-    keep_tops(extents, top);
+        return MadeRow{g_bits, h_bits, own};
+    };
+    make_and_measure(extents, count_all, load, make);
     finish_counted(extents, count_all, has_times, weight, largest, weights + output, most + output, arrived + output,
                    state + output);
 }
