@@ -22,6 +22,7 @@ from gpuboost.benchmarks.gpu.kernels import kernels
 from gpuboost.benchmarks.gpu.micro import copy_bandwidth, micro
 from gpuboost.benchmarks.gpu.outputs import outputs
 from gpuboost.benchmarks.gpu.peers import apart, peers
+from gpuboost.benchmarks.gpu.prediction import prediction
 from gpuboost.benchmarks.gpu.workers import workers
 from gpuboost.benchmarks.harness.experiments import Experiment, Finding, Options, Part
 from gpuboost.benchmarks.harness.peers import NAMES
@@ -195,6 +196,7 @@ EXPERIMENT = Experiment(
         "workers": Part("trees a second of 1, 2 and 4 worker streams, against one tree at a time", workers),
         "outputs": Part("one tree for several outputs, beside Py-Boost and XGBoost", outputs),
         "categories": Part("whole fits of columns of many categories, beside CatBoost", categories),
+        "prediction": Part("prediction of many rows and of few, beside XGBoost", prediction),
         "kernels": Part("time of each kernel, 11,000,000 x 28, depth 8", kernels),
         **{name: _part(shape) for name, shape in SHAPES.items()},
     },

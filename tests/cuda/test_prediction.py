@@ -28,21 +28,25 @@ def forest(k: int, scale: float, *, regular: bool) -> Ensemble:
     )
 
 
-@pytest.mark.parametrize("rows_per_sm", [0, 32])
+@pytest.mark.parametrize(("rows_per_sm", "staged"), [(0, True), (0, False), (32, False)])
 @pytest.mark.parametrize("regular", [True, False])
 @pytest.mark.parametrize(("k", "scale"), [(1, 1.0), (3, 1.0), (3, 0.5)])
 def test_scores_are_those_of_the_reference(
-    k: int, scale: float, regular: bool, rows_per_sm: int, monkeypatch: pytest.MonkeyPatch
+    k: int, scale: float, regular: bool, rows_per_sm: int, staged: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(predict, "ROWS_PER_SM", rows_per_sm)
-    ensemble, machine = forest(k, scale, regular=regular), Cuda(emulated_runtime())
-    x = probing_rows(ensemble, 300, 5)
+    ensemble, runtime = forest(k, scale, regular=regular), emulated_runtime()
+    monkeypatch.setattr(runtime, "block_memory", runtime.block_memory if staged else 1024)
+    machine = Cuda(runtime)
+    x = probing_rows(ensemble, 1_300 if staged else 300, 5)
     scores = machine.to_host(machine.predict(ensemble, x))
     assert scores.tobytes() == Reference().predict(ensemble, x).tobytes()
 
 
-def test_more_trees_than_shared_memory_holds() -> None:
-    """2,048 values are held at once."""
+@pytest.mark.parametrize("rows_per_sm", [0, 32])
+def test_more_trees_than_shared_memory_holds(rows_per_sm: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """2,048 values, or 4,096 nodes, are held at once."""
+    monkeypatch.setattr(predict, "ROWS_PER_SM", rows_per_sm)
     ensemble = random_ensemble(4, n_columns=2, rounds=2_100, n_outputs=2, max_leaves=3)
     machine = Cuda(emulated_runtime())
     x = probing_rows(ensemble, 3, 1)

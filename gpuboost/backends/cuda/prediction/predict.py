@@ -17,6 +17,8 @@ from gpuboost.types import Array, Cuts, Ensemble, Nodes
 THREADS = 256
 ROWS_PER_SM = 32  # from which a thread for each row keeps the device busy; fewer rows have a block each
 MISSING_LEFT, CATEGORICAL = 1 << 16, 1 << 17  # as in walk.cuh
+STAGED_THREADS, BLOCK_ROWS, STAGE_NODES = 512, 1024, 4096  # as in predict.cu
+BY_SET = np.uint32(1 << 31)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,7 +27,9 @@ class DeviceForest:
 
     ensemble: Ensemble
     steps: Array  # (v, 4) int32 feature, rule, left, right, as Step of walk.cuh
-    sets: Array  # (v, 8) uint32
+    sets: Array  # (v, 8) uint32, with the bit of what is missing where that goes left
+    compact: Array | None  # (v, 2) uint32, as CompactStep of predict.cu; None if a tree is too large for that
+    depth: Array  # (trees,) int32
     values: Array  # (v,) float64 factor * value
     begin: Array  # (trees,) int64 first node of each tree
     output: Array  # (trees,) int32
@@ -41,6 +45,9 @@ class DeviceForest:
         pairs = list(zip(ensemble.trees, ensemble.factors, strict=True))
         steps = [_steps(tree.nodes, ensemble.cuts) for tree in ensemble.trees]
         counts = [len(one) for one in steps]
+        compact = [_compact(one) for one in steps]
+        small = all(one is not None and len(one) <= STAGE_NODES for one in compact)
+        depth = np.array([_depth(one) for one in steps] or [0], np.int32)
 
         def joined(parts: list[Any], empty: Any) -> Array:
             return runtime.upload(np.concatenate(parts) if parts else empty)
@@ -48,7 +55,9 @@ class DeviceForest:
         return cls(
             ensemble,
             joined(steps, np.zeros((1, 4), np.int32)),
-            joined([tree.nodes.left_set.astype(np.uint32) for tree in ensemble.trees], np.zeros((1, 8), np.uint32)),
+            joined([_sets(tree.nodes, ensemble.cuts) for tree in ensemble.trees], np.zeros((1, 8), np.uint32)),
+            joined(compact, np.zeros((1, 2), np.uint32)) if small else None,
+            runtime.upload(depth),
             joined([factor * tree.value for tree, factor in pairs], np.zeros(1)),
             runtime.upload(np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)),
             runtime.upload(outputs),
@@ -122,6 +131,16 @@ class CudaPredictor:
         if first == last:
             return
         few = bins.n < ROWS_PER_SM * self._runtime.sm_count
+        columns = bins.tiles * bins.width
+        shared = 8 * STAGE_NODES + columns * BLOCK_ROWS
+        if not few and forest.compact is not None and shared <= self._runtime.block_memory:
+            self._kernel("predict_staged", shared_limit=shared)(
+                (min(-(-bins.n // BLOCK_ROWS), 3 * self._runtime.sm_count), sums.shape[0]), (STAGED_THREADS,),
+                steps=forest.compact, sets=forest.sets, values=forest.values, begin=forest.begin, depth=forest.depth,
+                output=forest.output, first=first, last=last, stride=forest.stride, rows=bins.rows, n=bins.n,
+                shift=bins.shift, columns=columns, sums=sums, shared_mem=shared,
+            )  # fmt: skip
+            return
         blocks = (bins.n,) if few else self._blocks(bins.n)
         self._kernel("predict_few" if few else "predict")(
             (*blocks, sums.shape[0]), (THREADS,),
@@ -150,3 +169,35 @@ def _steps(nodes: Nodes, cuts: Cuts) -> Any:
     flags = nodes.missing_left * MISSING_LEFT | cuts.is_categorical[feature] * CATEGORICAL
     rule = nodes.bin & 255 | cuts.n_bins[feature] << 8 | flags
     return np.stack([nodes.feature, rule, nodes.left, nodes.right], axis=1).astype(np.int32)
+
+
+def _sets(nodes: Nodes, cuts: Cuts) -> Any:
+    """(v, 8) uint32"""
+    feature = np.maximum(nodes.feature, 0)
+    missing, sets = cuts.n_bins[feature], nodes.left_set.astype(np.uint32)
+    (at,) = np.nonzero(nodes.missing_left & cuts.is_categorical[feature] & (nodes.feature >= 0))
+    sets[at, missing[at] >> 5] |= np.uint32(1) << (missing[at] & 31).astype(np.uint32)
+    return sets
+
+
+def _compact(steps: Any) -> Any:
+    """(v, 2) uint32 of (v, 4) int32; None if siblings are apart, or features are too many."""
+    feature, rule, left, right = steps.T
+    leaf, missing_left = feature < 0, (rule & MISSING_LEFT) != 0
+    if feature.max(initial=0) > 0xFFFF or not np.array_equal(right[~leaf], left[~leaf] + 1):
+        return None
+    turn = np.where(missing_left, -(rule >> 8 & 255), 0) & 255  # the missing bin comes before all others, or after them
+    limit = np.where(leaf, 255, (rule & 255) + turn & 255)
+    own = np.where(leaf, np.arange(len(steps)), left).astype(np.uint32)
+    own[(rule & CATEGORICAL != 0) & ~leaf] |= BY_SET
+    code = np.where(leaf, 0, turn) | limit << 8 | np.where(leaf, 0, feature) << 16
+    return np.stack([code.astype(np.uint32), own], axis=1)
+
+
+def _depth(steps: Any) -> int:
+    depth, level = 0, np.zeros(1, np.int32)
+    while True:
+        level = level[steps[level, 0] >= 0]
+        if not len(level):
+            return depth
+        depth, level = depth + 1, steps[level, 2:].ravel()
