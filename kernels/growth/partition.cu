@@ -144,54 +144,74 @@ static __device__ __forceinline__ void count_rows(u32 *counter, const i32 *line)
     }
 }
 
+// The list of a line: its first stretch, where it begins, and its rows.
+struct Cut {
+    i32 tile, begin, rows;
+};
+
 // The children's rows are known: the smaller ones end here, and the lists of the others are cut into stretches. Of
 // shards, ``cursor`` has the rows that are here, ``everywhere`` those of all, and ``here`` gets the former by node.
-// By one block.
-static __device__ void cut_lists(State *state, Node *nodes, Line *lines, const u32 *cursor, Tile *stretches,
-                                 const i32 *selection, const Rule *rule, i32 least, i32 items,
+// By one block. cuts: room in shared memory for THREADS of them.
+static __device__ void cut_lists(Cut *cuts, State *state, Node *nodes, Line *lines, const u32 *cursor,
+                                 Tile *stretches, const i32 *selection, const Rule *rule, i32 least, i32 items,
                                  const u32 *everywhere = nullptr, i32 *here = nullptr)
 {
-    const i32 n_lines = state->n_lines;
+    const i32 n_lines = state->n_lines, across = selection[1];
     u32 listed = 0;
+    Line line = {}; // this thread's first, and its rows
+    i32 rows = 0;
     for (i32 i = threadIdx.x; i < n_lines; i += THREADS) {
-        Line line = lines[i];
-        Node &node = nodes[line.node];
+        Line own = lines[i];
+        Node &node = nodes[own.node];
         node.count = SHARDED ? everywhere[i] : cursor[i];
         if (SHARDED)
-            here[line.node] = cursor[i];
+            here[own.node] = cursor[i];
         bool some = node.state == NEW && enough_rows(node, rule);
         if (!some)
             node.state = CLOSED;
-        if (line.sibling >= 0) {
-            Node &sibling = nodes[line.sibling];
+        if (own.sibling >= 0) {
+            Node &sibling = nodes[own.sibling];
             sibling.count = nodes[node.parent].count - node.count;
             if (SHARDED)
-                here[line.sibling] = here[node.parent] - (i32)cursor[i];
+                here[own.sibling] = here[node.parent] - (i32)cursor[i];
             const bool other = sibling.state == NEW && enough_rows(sibling, rule);
             if (!other)
                 sibling.state = CLOSED;
             some |= other;
         }
-        lines[i].listed = line.listed = line.listed && some;
-        listed += !line.listed ? 0 : SHARDED ? cursor[i] : node.count;
+        lines[i].listed = own.listed = own.listed && some;
+        const i32 rows_here = own.listed ? (i32)cursor[i] : 0;
+        listed += rows_here;
+        if (i < THREADS) {
+            line = own;
+            rows = rows_here;
+        }
     }
-    const i32 rounded_up = min(n_lines * selection[1], items / 2); // every line has a last stretch that is not full
-    const i32 stretch = rows_of_tile(block_sum(listed), selection[1], least, items - rounded_up);
+    const i32 rounded_up = min(n_lines * across, items / 2); // every line has a last stretch that is not full
+    const i32 stretch = rows_of_tile(block_sum(listed), across, least, items - rounded_up);
     u32 first_tile = 0;
     for (i32 first = 0; first < n_lines; first += THREADS) {
         const i32 i = first + threadIdx.x;
-        const i32 rows = i >= n_lines || !lines[i].listed ? 0 : SHARDED ? (i32)cursor[i] : nodes[lines[i].node].count;
-        const u32 tiles = (rows + stretch - 1) / stretch;
+        if (first > 0 && i < n_lines) {
+            line = lines[i];
+            rows = line.listed ? (i32)cursor[i] : 0;
+        }
+        const u32 tiles = i < n_lines ? (rows + stretch - 1) / stretch : 0;
         u32 more;
         const u32 tile = first_tile + block_scan(tiles, more);
         first_tile += more;
-        if (i >= n_lines)
-            continue;
-        lines[i].first_tile = tile;
-        lines[i].n_tiles = tiles;
-        const i32 begin = lines[i].step > 0 ? lines[i].begin : lines[i].begin - rows + 1;
-        for (u32 k = 0; k < tiles; ++k)
-            stretches[tile + k] = {begin + (i32)k * stretch, min(stretch, rows - (i32)k * stretch)};
+        if (i < n_lines) {
+            lines[i].first_tile = tile;
+            lines[i].n_tiles = tiles;
+        }
+        cuts[threadIdx.x] = {(i32)tile, line.step > 0 ? line.begin : line.begin - rows + 1, rows};
+        __syncthreads();
+        for (i32 l = threadIdx.x / 32; l < min((i32)THREADS, n_lines - first); l += THREADS / 32) { // a warp to a line
+            const Cut cut = cuts[l];
+            for (i32 k = threadIdx.x % 32; (i64)k * stretch < cut.rows; k += 32)
+                stretches[cut.tile + k] = {cut.begin + k * stretch, min(stretch, cut.rows - k * stretch)};
+        }
+        __syncthreads();
     }
     if (threadIdx.x == 0)
         state->n_tiles = first_tile;
@@ -341,8 +361,9 @@ route(const u8 *columns, i32 n, const u32 *pairs, SLOT *__restrict__ slot_of_row
             atomicAdd(cursor + i, count[0][i]);
     }
     const u32 busy = idle ? 1 : busy_blocks(state->m, sharing_blocks(RESIDENT)); // anew: a register less in the loop
+    static_assert(sizeof(where) >= THREADS * sizeof(Cut), "cut_lists has room where the rows waited");
     if (last_block(&state->arrived, busy) && !SHARDED)
-        cut_lists(state, nodes, lines, cursor, stretches, selection, rule, least, items);
+        cut_lists((Cut *)where, state, nodes, lines, cursor, stretches, selection, rule, least, items);
 }
 
 #if SHARDED
@@ -353,7 +374,8 @@ cut_shared_lists(const u32 *__restrict__ cursor, const u32 *__restrict__ everywh
                  State *state, Node *nodes, Line *lines, const i32 *__restrict__ selection,
                  const Rule *__restrict__ rule, i32 least, i32 items)
 {
-    cut_lists(state, nodes, lines, cursor, stretches, selection, rule, least, items, everywhere, here);
+    __shared__ Cut cuts[THREADS];
+    cut_lists(cuts, state, nodes, lines, cursor, stretches, selection, rule, least, items, everywhere, here);
 }
 
 #endif
@@ -406,22 +428,29 @@ enum { NEAR_NODES = 1024 }; // a tree's nodes at most, for the kernel below
 // scores[i] += factor * value of the leaf of row i; and the values and the tree's record as leaf_values (leaves.cu)
 // leaves them.
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
-route_and_add(const u8 *__restrict__ columns, i32 n, const SLOT *__restrict__ slot_of_row,
+route_and_add(const u8 *columns, i32 n, const SLOT *slot_of_row,
               i32 *__restrict__ leaf_of_row, const Route *__restrict__ routes, const i32 *__restrict__ node_of_slot,
               u32 *cursor, Tile *stretches, State *state, Node *nodes, Line *lines, const i32 *__restrict__ selection,
               const Rule *__restrict__ rule, i32 first, i32 least, i32 items, const f64 *factor,
-              f64 *__restrict__ scores, f64 *values, const i32 *lost, i32 capacity, const u32 *first_slot, i32 output,
+              f64 *scores, f64 *values, const i32 *lost, i32 capacity, const u32 *first_slot, i32 output,
               i32 slots, Head *heads, Node *kept)
 {
     __shared__ f64 value_of_leaf[NEAR_NODES];
     __shared__ u32 count[THREADS];
     __shared__ u64 near[NEAR_SLOTS];
-    const i32 m = state->m, n_lines = state->n_lines, n_nodes = state->n_nodes;
-    const u32 blocks = sharing_blocks(2), busy = busy_blocks(m, blocks);
+    const i32 m = state->m, n_lines = state->n_lines, n_leaves = state->n_leaves, n_nodes = state->n_nodes;
+    const u32 blocks = sharing_blocks(2), busy = busy_blocks(m, blocks), stride = blocks * CHUNK;
     if (blockIdx.x >= busy)
         return;
+    u32 begin = blockIdx.x * CHUNK + threadIdx.x; // and others THREADS apart, so that a warp's scores lie side by side
+    i32 next[PER_THREAD] = {};
+#pragma unroll
+    for (i32 u = 0; u < PER_THREAD; ++u)
+        if (!first && begin + u * THREADS < m)
+            next[u] = slot_of_row[begin + u * THREADS];
     const f64 unit_g = state->unit_g, unit_h = state->unit_h, step = *factor;
     const bool one_value = rule->one_value && n_nodes == 3;
+#pragma unroll 1
     for (i32 v = threadIdx.x; v < n_nodes; v += THREADS) {
         f64 g = (f64)nodes[v].sum_g * unit_g, h = (f64)nodes[v].sum_h * unit_h;
         if (one_value && v > 0) { // 3 - v: the other leaf
@@ -430,45 +459,50 @@ route_and_add(const u8 *__restrict__ columns, i32 n, const SLOT *__restrict__ sl
         }
         value_of_leaf[v] = leaf_value_of(nodes[v].feature, g, h + rule->reg_lambda, rule->reg_alpha, rule->max_delta_step);
     }
-    for (i32 i = threadIdx.x; i < n_lines; i += THREADS)
-        count[i] = 0;
-    if (NEAR_ROUTES && threadIdx.x < state->n_leaves)
+    if (threadIdx.x < n_lines)
+        count[threadIdx.x] = 0;
+    if (NEAR_ROUTES && threadIdx.x < n_leaves)
         near[NEAR_ROUTES ? threadIdx.x : 0] = packed(way_of(routes[threadIdx.x], threadIdx.x));
     __syncthreads();
-    for (i32 begin = blockIdx.x * CHUNK; begin < m; begin += blocks * CHUNK) {
+    for (; begin - threadIdx.x < m; begin += stride) {
+        const i32 rows = m - begin;
+        const u8 *bins = columns + begin;
         i32 slot[PER_THREAD], line[PER_THREAD];
         u32 code[PER_THREAD];
-        const i32 row = begin + threadIdx.x; // and others THREADS apart, so that a warp's scores lie side by side
+        f64 score[PER_THREAD];
 #pragma unroll
-        for (i32 u = 0; u < PER_THREAD; ++u) // all loads of a kind before the first is needed
-            slot[u] = !first && row + u * THREADS < m ? slot_of_row[row + u * THREADS] : 0;
-#pragma unroll
-        for (i32 u = 0; u < PER_THREAD; ++u) {
+        for (i32 u = 0; u < PER_THREAD; ++u) { // all loads of a kind before the first is needed
+            slot[u] = next[u];
             const i32 feature = way_from(near, routes, slot[u]).feature;
-            code[u] = feature >= 0 && row + u * THREADS < m ? columns[(i64)feature * n + row + u * THREADS] : 0;
+            code[u] = feature >= 0 && u * THREADS < rows ? bins[(u64)(u32)feature * (u32)n + u * THREADS] : 0;
+            score[u] = u * THREADS < rows ? scores[begin + u * THREADS] : 0.0;
         }
 #pragma unroll
+        for (i32 u = 0; u < PER_THREAD; ++u)
+            if (!first && begin + stride + u * THREADS < m)
+                next[u] = slot_of_row[begin + stride + u * THREADS];
+        __syncwarp(); // all loads have begun
+#pragma unroll
         for (i32 u = 0; u < PER_THREAD; ++u) {
-            const bool there = row + u * THREADS < m;
             const Way way = way_from(near, routes, slot[u]);
-            const bool moved = moves(way, code[u], nodes, node_of_slot, slot[u]);
+            const bool moved = moves(way, code[u], nodes, node_of_slot, slot[u]), there = u * THREADS < rows;
             line[u] = there ? line_of(way, moved) : -1;
             if (there) {
                 const i32 leaf = node_of_slot[moved ? way.slot : slot[u]];
-                leaf_of_row[row + u * THREADS] = leaf;
-                scores[row + u * THREADS] += step * value_of_leaf[leaf];
+                leaf_of_row[begin + u * THREADS] = leaf;
+                scores[begin + u * THREADS] = score[u] + step * value_of_leaf[leaf];
             }
         }
         if (n_lines)
             count_rows(count, line);
     }
     __syncthreads();
-    for (i32 i = threadIdx.x; i < n_lines; i += THREADS)
-        if (count[i])
-            atomicAdd(cursor + i, count[i]);
+    if (threadIdx.x < n_lines && count[threadIdx.x])
+        atomicAdd(cursor + threadIdx.x, count[threadIdx.x]);
     if (!last_block(&state->arrived, busy))
         return;
-    cut_lists(state, nodes, lines, cursor, stretches, selection, rule, least, items);
+    __shared__ Cut cuts[THREADS];
+    cut_lists(cuts, state, nodes, lines, cursor, stretches, selection, rule, least, items);
     __syncthreads();
     for (i32 v = threadIdx.x; v < n_nodes; v += THREADS)
         values[v] = nodes[v].value = value_of_leaf[v];
