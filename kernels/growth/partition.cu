@@ -393,21 +393,28 @@ enum { NEAR_NODES = 1024 }; // a tree's nodes at most, for the kernel below
 // scores[i] += factor * value of the leaf of row i; and the values and the tree's record as leaf_values (leaves.cu)
 // leaves them.
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
-route_and_add(const u8 *__restrict__ columns, i32 n, const SLOT *__restrict__ slot_of_row,
+route_and_add(const u8 *columns, i32 n, const SLOT *slot_of_row,
               i32 *__restrict__ leaf_of_row, const Route *__restrict__ routes, const i32 *__restrict__ node_of_slot,
               u32 *cursor, State *state, Node *nodes, Line *lines, const Rule *__restrict__ rule, i32 first,
-              const f64 *factor, f64 *__restrict__ scores, f64 *values, const i32 *lost, i32 capacity, const u32 *first_slot, i32 output,
-              i32 slots, Head *heads, Node *kept)
+              const f64 *factor, f64 *scores, f64 *values, const i32 *lost, i32 capacity, const u32 *first_slot,
+              i32 output, i32 slots, Head *heads, Node *kept)
 {
     __shared__ f64 value_of_leaf[NEAR_NODES];
     __shared__ u32 count[THREADS];
     __shared__ u64 near[NEAR_SLOTS];
-    const i32 m = state->m, n_lines = state->n_lines, n_nodes = state->n_nodes;
-    const u32 blocks = sharing_blocks(2), busy = busy_blocks(m, blocks);
+    const i32 m = state->m, n_lines = state->n_lines, n_leaves = state->n_leaves, n_nodes = state->n_nodes;
+    const u32 blocks = sharing_blocks(2), busy = busy_blocks(m, blocks), stride = blocks * CHUNK;
     if (blockIdx.x >= busy)
         return;
+    u32 begin = blockIdx.x * CHUNK + threadIdx.x; // and others THREADS apart, so that a warp's scores lie side by side
+    i32 next[PER_THREAD] = {};
+#pragma unroll
+    for (i32 u = 0; u < PER_THREAD; ++u)
+        if (!first && begin + u * THREADS < m)
+            next[u] = slot_of_row[begin + u * THREADS];
     const f64 unit_g = state->unit_g, unit_h = state->unit_h, step = *factor;
     const bool one_value = rule->one_value && n_nodes == 3;
+#pragma unroll 1
     for (i32 v = threadIdx.x; v < n_nodes; v += THREADS) {
         f64 g = (f64)nodes[v].sum_g * unit_g, h = (f64)nodes[v].sum_h * unit_h;
         if (one_value && v > 0) { // 3 - v: the other leaf
@@ -416,42 +423,46 @@ route_and_add(const u8 *__restrict__ columns, i32 n, const SLOT *__restrict__ sl
         }
         value_of_leaf[v] = leaf_value_of(nodes[v].feature, g, h + rule->reg_lambda, rule->reg_alpha, rule->max_delta_step);
     }
-    for (i32 i = threadIdx.x; i < n_lines; i += THREADS)
-        count[i] = 0;
-    if (NEAR_ROUTES && threadIdx.x < state->n_leaves)
+    if (threadIdx.x < n_lines)
+        count[threadIdx.x] = 0;
+    if (NEAR_ROUTES && threadIdx.x < n_leaves)
         near[NEAR_ROUTES ? threadIdx.x : 0] = packed(way_of(routes[threadIdx.x], threadIdx.x));
     __syncthreads();
-    for (i32 begin = blockIdx.x * CHUNK; begin < m; begin += blocks * CHUNK) {
+    for (; begin - threadIdx.x < m; begin += stride) {
+        const i32 rows = m - begin;
+        const u8 *bins = columns + begin;
         i32 slot[PER_THREAD], line[PER_THREAD];
         u32 code[PER_THREAD];
-        const i32 row = begin + threadIdx.x; // and others THREADS apart, so that a warp's scores lie side by side
+        f64 score[PER_THREAD];
 #pragma unroll
-        for (i32 u = 0; u < PER_THREAD; ++u) // all loads of a kind before the first is needed
-            slot[u] = !first && row + u * THREADS < m ? slot_of_row[row + u * THREADS] : 0;
-#pragma unroll
-        for (i32 u = 0; u < PER_THREAD; ++u) {
+        for (i32 u = 0; u < PER_THREAD; ++u) { // all loads of a kind before the first is needed
+            slot[u] = next[u];
             const i32 feature = way_from(near, routes, slot[u]).feature;
-            code[u] = feature >= 0 && row + u * THREADS < m ? columns[(i64)feature * n + row + u * THREADS] : 0;
+            code[u] = feature >= 0 && u * THREADS < rows ? bins[(u64)(u32)feature * (u32)n + u * THREADS] : 0;
+            score[u] = u * THREADS < rows ? scores[begin + u * THREADS] : 0.0;
         }
 #pragma unroll
+        for (i32 u = 0; u < PER_THREAD; ++u)
+            if (!first && begin + stride + u * THREADS < m)
+                next[u] = slot_of_row[begin + stride + u * THREADS];
+        __syncwarp(); // all loads have begun
+#pragma unroll
         for (i32 u = 0; u < PER_THREAD; ++u) {
-            const bool there = row + u * THREADS < m;
             const Way way = way_from(near, routes, slot[u]);
-            const bool moved = moves(way, code[u], nodes, node_of_slot, slot[u]);
+            const bool moved = moves(way, code[u], nodes, node_of_slot, slot[u]), there = u * THREADS < rows;
             line[u] = there ? line_of(way, moved) : -1;
             if (there) {
                 const i32 leaf = node_of_slot[moved ? way.slot : slot[u]];
-                leaf_of_row[row + u * THREADS] = leaf;
-                scores[row + u * THREADS] += step * value_of_leaf[leaf];
+                leaf_of_row[begin + u * THREADS] = leaf;
+                scores[begin + u * THREADS] = score[u] + step * value_of_leaf[leaf];
             }
         }
         if (n_lines)
             count_rows(count, line);
     }
     __syncthreads();
-    for (i32 i = threadIdx.x; i < n_lines; i += THREADS)
-        if (count[i])
-            atomicAdd(cursor + i, count[i]);
+    if (threadIdx.x < n_lines && count[threadIdx.x])
+        atomicAdd(cursor + threadIdx.x, count[threadIdx.x]);
     if (!last_block(&state->arrived, busy))
         return;
     finish_lists(state, nodes, lines, cursor, rule);
