@@ -45,8 +45,8 @@ struct Line {
     i32 node, sibling;      // sibling: -1 where both children are built
     i32 begin, step;        // its k-th row is at list[begin + step * k]
     i32 listed;
-    i32 first, rows;        // listed rows of the lines before it, and its own
-    i32 spare;
+    u32 first;              // work on the lines before it: see LINE_WORK
+    i32 rows, spare;        // its listed rows
 };
 
 // Split of the rows of a slot. feature is -1 where they stay.
@@ -112,7 +112,12 @@ static __device__ __forceinline__ void write_pair(u32 *pairs, i32 wide, i32 at, 
         pairs[at] = (u32)g << 16 | h;
 }
 
-// Rows of a block's share, when ``rows`` rows of each of ``across`` tiles of features are shared out to the grid.
+enum { LINE_WORK = 1024 }; // to begin and to end a histogram takes as long as this many rows
+
+// Work on a line whose histogram is built.
+static __device__ __forceinline__ u32 work_of(i32 rows) { return rows > 0 ? (u32)rows + LINE_WORK : 0; }
+
+// A block's share, when work on ``rows`` rows of each of ``across`` tiles of features is shared out to the grid.
 static __device__ __forceinline__ i64 rows_of_share(i64 rows, i32 across, i32 least)
 {
     const i64 even = (rows * across + gridDim.x - 1) / gridDim.x;

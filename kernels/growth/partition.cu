@@ -144,8 +144,7 @@ static __device__ __forceinline__ void count_rows(u32 *counter, const i32 *line)
     }
 }
 
-// The children's rows are known: the smaller ones end here, and each line learns how many listed rows come before its
-// own. Of shards, ``cursor`` has the rows that are here, ``everywhere`` those of all, and ``here`` gets the former by
+// The children's rows are known: the smaller ones end here, and each line learns how much work comes before its own. Of shards, ``cursor`` has the rows that are here, ``everywhere`` those of all, and ``here`` gets the former by
 // node. By one block.
 static __device__ void finish_lists(State *state, Node *nodes, Line *lines, const u32 *cursor, const Rule *rule,
                                     const u32 *everywhere = nullptr, i32 *here = nullptr)
@@ -178,7 +177,7 @@ static __device__ void finish_lists(State *state, Node *nodes, Line *lines, cons
             line.rows = line.listed ? (i32)cursor[i] : 0;
         }
         u32 more;
-        line.first = before + block_scan(line.rows, more);
+        line.first = before + block_scan(work_of(line.rows), more);
         before += more;
         if (i < n_lines)
             lines[i] = line;

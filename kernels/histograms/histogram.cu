@@ -8,9 +8,9 @@
 //
 // so that no two additions ever meet, whatever the data; features of less than 32 columns have several, side by side.
 //
-// A block of as many threads as a multiprocessor can well hold takes an equal share of the rows: of the sequence that
-// the lists form, tile after tile of features. Where a list ends, it adds its planes to the sums of the list's line in
-// memory, by additions of 64 bits, which are exact in any order. ``evaluate`` reads these sums, and leaves them at 0.
+// A block of as many threads as a multiprocessor can well hold takes an equal share of the work: of the sequence that
+// the lists form, tile after tile of features, with some work behind each list. Where a list ends, it adds its planes to
+// the sums of the list's line in memory, by additions of 64 bits, which are exact in any order. ``evaluate`` reads these sums, and leaves them at 0.
 // While a warp adds 32 rows, the bins of its next 32 are on their way from memory, and the numbers of those after them.
 //
 // Compiled for one WIDTH (4, 8, 16, 32 features to a tile), CELLS (64, 128, 256: bins of a feature that there is room
@@ -151,12 +151,14 @@ static __device__ __forceinline__ void add_rows(u32 *plane, Stage *stages, const
 }
 
 // sums += the planes, which start with bin ``low``: 8 features and 4 bins to a warp, whose numbers of a feature then lie
-// in one sector of memory. sums: of the tile's first feature.
+// in one sector of memory. Each block begins elsewhere, as others add to the same sums. sums: of the tile's first feature.
 static __device__ void flush(const u32 *plane, const Features &features, i32 low, i64 *sums)
 {
     constexpr i32 ACROSS = WIDTH < 8 ? WIDTH : 8, DOWN = 32 / ACROSS, GROUPS = WIDTH / ACROSS;
     const i32 lane = threadIdx.x & 31, cells = cells_of_pass(features.cells, low);
-    for (i32 at = threadIdx.x >> 5; at * DOWN < cells * GROUPS; at += WARPS) {
+    const i32 steps = (cells * GROUPS + DOWN - 1) / DOWN, begin = (i32)((i64)steps * blockIdx.x / gridDim.x);
+    for (i32 step = threadIdx.x >> 5; step < steps; step += WARPS) {
+        const i32 at = begin + step < steps ? begin + step : begin + step - steps;
         const i32 f = at % GROUPS * ACROSS + lane / DOWN, bin = at / GROUPS * DOWN + lane % DOWN;
         if (bin >= cells || !(features.columns >> f & 1))
             continue;
@@ -326,13 +328,13 @@ root_histogram(const u32 *__restrict__ bins, i32 n, const f32 *__restrict__ g, c
         init_root(block_sums, blocks_of_shares(m, share), state, nodes, lines, node_of_slot, rule);
 }
 
-// Line of first_line .. stop - 1 that has row ``at`` of those of all lines. By all threads of the block.
+// Line of first_line .. stop - 1 that has work ``at`` of that on all lines. By all threads of the block.
 static __device__ i32 line_of(const Line *lines, i32 first_line, i32 stop, i64 at)
 {
     __shared__ i32 found;
     for (i32 i = first_line + threadIdx.x; i < stop; i += THREADS) {
         const Line line = lines[i];
-        if (at >= line.first && at < (i64)line.first + line.rows)
+        if (at >= line.first && at < (i64)line.first + work_of(line.rows))
             found = i;
     }
     __syncthreads();
@@ -353,7 +355,7 @@ list_histogram(const u32 *__restrict__ bins, i32 n, const i32 *__restrict__ list
     const i32 across = selection[1], stop = min(last_line, state->n_lines);
     if (first_line >= stop)
         return;
-    const i64 before = lines[first_line].first, m = (i64)lines[stop - 1].first + lines[stop - 1].rows - before;
+    const i64 before = lines[first_line].first, m = (i64)lines[stop - 1].first + work_of(lines[stop - 1].rows) - before;
     const i64 share = rows_of_share(m, across, least), end = min(m * across, (blockIdx.x + 1) * share);
     i32 i = -1;
     for (i64 from = blockIdx.x * share; from < end;) {
@@ -361,11 +363,16 @@ list_histogram(const u32 *__restrict__ bins, i32 n, const i32 *__restrict__ list
         const i64 at = before + from % m;
         if (i < 0 || at == before)
             i = line_of(lines, first_line, stop, at);
-        while (at >= (i64)lines[i].first + lines[i].rows)
+        while (at >= (i64)lines[i].first + work_of(lines[i].rows))
             ++i;
         const Line line = lines[i];
-        const i32 k = (i32)(at - line.first), count = (i32)min(min(end - from, (i64)(line.rows - k)), (i64)MOST_ROWS);
-        const i32 begin = line.step > 0 ? line.begin + k : line.begin - line.rows + 1 + k;
+        const i64 k = at - line.first;
+        const i32 count = (i32)min(min(end - from, line.rows - k), (i64)MOST_ROWS);
+        if (count <= 0) { // behind the list
+            from += work_of(line.rows) - k;
+            continue;
+        }
+        const i32 begin = (line.step > 0 ? line.begin : line.begin - line.rows + 1) + (i32)k;
         const Listed rows = {list, list_pairs, state->wide, begin, count};
         const Features features = {bins + (i64)tiles[place] * n * WORDS, tile_cells[place], tile_columns[place]};
         for (i32 low = 0; low == 0 || (PASSES > 1 && low < features.cells); low += SPAN) {

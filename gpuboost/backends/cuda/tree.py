@@ -43,8 +43,8 @@ NODE = np.dtype(
 
 LINE = np.dtype(
     [
-        (name, np.int32)
-        for name in ("node", "sibling", "begin", "step", "listed", "first", "rows", "spare")
+        ("node", np.int32), ("sibling", np.int32), ("begin", np.int32), ("step", np.int32), ("listed", np.int32),
+        ("first", np.uint32), ("rows", np.int32), ("spare", np.int32),
     ]
 )  # fmt: skip
 
