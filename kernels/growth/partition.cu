@@ -369,7 +369,7 @@ route(const u8 *columns, i32 n, const u32 *pairs, SLOT *__restrict__ slot_of_row
 #if SHARDED
 
 // Remainder of route, once the rows of all shards are counted.
-extern "C" __global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
 cut_shared_lists(const u32 *__restrict__ cursor, const u32 *__restrict__ everywhere, i32 *here, Tile *stretches,
                  State *state, Node *nodes, Line *lines, const i32 *__restrict__ selection,
                  const Rule *__restrict__ rule, i32 least, i32 items)
