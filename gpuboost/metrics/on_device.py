@@ -6,6 +6,7 @@ the formulas. y (n,), weight (n,) or None, query_start (queries + 1,) or None.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -14,10 +15,11 @@ from gpuboost.losses.averages import SAFE, exact_sum
 from gpuboost.losses.protocol import Loss
 from gpuboost.losses.target import zero_or_one
 from gpuboost.metrics import ranking
-from gpuboost.metrics.classification import check_ones
+from gpuboost.metrics.classification import check_ones, classes_of
 from gpuboost.metrics.formulas import of_one_class
 from gpuboost.scoring import curves
-from gpuboost.scoring.questions import CurveArea, HitShare, ListMean, ListRule, ScoreMetric
+from gpuboost.scoring.class_sums import ClassSums, known_of_rows
+from gpuboost.scoring.questions import ClassScore, CurveArea, HitShare, ListMean, ListRule, ScoreMetric
 from gpuboost.types import Array
 
 
@@ -25,19 +27,42 @@ def hit_share(
     y: Array, weight: Array | None, loss: Loss, query_start: Array | None, *, places: int = 1, later_leads: bool = False
 ) -> ScoreMetric | None:
     """Accuracy, and accuracy of the first ``places`` classes."""
-    classes = loss.n_outputs if loss.task == "multiclass" else 2
     labels = np.asarray(y, np.float64)
-    if loss.task not in ("binary", "multiclass") or labels.ndim != 1 or not len(labels):
+    if not _are_classes(labels, loss):
         return None
-    if not np.all((labels >= 0.0) & (labels < classes) & (labels == np.rint(labels))):
-        return None
-    if weight is not None and np.all(weight == 1.0):
-        weight = None
+    weight = _uneven(weight)
     largest = 1.0 if weight is None else float(np.max(weight))
     if not 0.0 < largest < SAFE:
         return None
     total = float(len(labels)) if weight is None else exact_sum(weight)
     return HitShare(labels, weight, places, later_leads, largest, total)
+
+
+def class_score(
+    y: Array, weight: Array | None, loss: Loss, query_start: Array | None, *, of: Callable[[ClassSums], float]
+) -> ScoreMetric | None:
+    """A metric that is a function of the weights of rows by class and predicted class."""
+    labels = np.asarray(y, np.float64)
+    if loss.task == "binary":
+        zero_or_one(labels, "a metric of two classes")
+    if not _are_classes(labels, loss):
+        return None
+    weight = _uneven(weight)
+    largest = 1.0 if weight is None else float(np.max(weight))
+    known = known_of_rows(labels.astype(np.int64), weight, classes_of(loss))
+    return ClassScore(labels, weight, largest, *known, of)
+
+
+def _are_classes(labels: Array, loss: Loss) -> bool:
+    """True if labels (n,) are numbers of classes that the loss tells apart by its scores."""
+    if loss.task not in ("binary", "multiclass") or labels.ndim != 1 or not len(labels):
+        return False
+    return bool(np.all((labels >= 0.0) & (labels < classes_of(loss)) & (labels == np.rint(labels))))
+
+
+def _uneven(weight: Array | None) -> Array | None:
+    """The weights; None if all are 1."""
+    return None if weight is None or np.all(weight == 1.0) else weight
 
 
 def curve_area(

@@ -201,6 +201,10 @@ _IN_QUERIES: dict[str, Function] = {
 _ASKED: dict[str, tuple[Callable[..., Any], Callable[[float], float]]] = {
     "accuracy": (on_device.hit_share, same),
     "error": (on_device.hit_share, _rest),
+    "f1": (partial(on_device.class_score, of=of_classes.f1_of), same),
+    "f1_macro": (partial(on_device.class_score, of=of_classes.f1_macro_of), same),
+    "balanced_accuracy": (partial(on_device.class_score, of=of_classes.balanced_accuracy_of), same),
+    "mcc": (partial(on_device.class_score, of=of_classes.mcc_of), same),
     "auc": (partial(on_device.curve_area, curve="roc"), same),
     "average_precision": (partial(on_device.curve_area, curve="precision_recall"), same),
 }

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.losses.averages import sum_of_pieces
+from gpuboost.scoring.class_sums import ENTRIES, ClassSums, sums_of_pieces
 from gpuboost.scoring.curves import Curve, Integers, area_of_pieces
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -37,6 +38,30 @@ class HitShare:
     def value(self, sums: Integers) -> float:
         """The share, from the sums of the three pieces of the hits' weights."""
         return sum_of_pieces(sums.tolist(), self.largest) / self.total
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class ClassScore:
+    """A function of the weights of rows by class and predicted class, that of the largest score.
+
+    With one output the class is 1 where the score is above 0; of equal scores the earlier class is predicted.
+    """
+
+    y: Floats  # (n,) numbers of classes
+    weight: Floats | None  # (n,)
+    largest: float  # weight of a row
+    true: Floats  # (classes,) weight of the rows of each
+    occurs: NDArray[np.bool_]  # (classes,) True for those of some row
+    of: Callable[[ClassSums], float]
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """That of the sums which a device returns: by predicted class, and whether it is the row's."""
+        return len(self.true), 2, ENTRIES
+
+    def value(self, sums: Integers) -> float:
+        """The function of the sums of the weights' three pieces and of the numbers of rows."""
+        return self.of(sums_of_pieces(sums, self.largest, self.true, self.occurs))
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -71,4 +96,4 @@ class ListMean:
         return self.mean(values)
 
 
-ScoreMetric: TypeAlias = HitShare | CurveArea | ListMean
+ScoreMetric: TypeAlias = HitShare | ClassScore | CurveArea | ListMean

@@ -89,17 +89,36 @@ def test_areas_of_so_many_rows_that_a_block_adds_up_a_digit(monkeypatch: pytest.
     assert found == expected
 
 
+CONFUSED = ("f1_macro", "balanced_accuracy", "mcc")
+
+
 @pytest.mark.parametrize("weight", WEIGHTS)
 def test_shares_of_rows_of_the_right_class(weight: str) -> None:
     rng = np.random.default_rng(3)
-    for loss, k, names in ((BINARY, 1, ("accuracy", "error")), (THREE, 3, ("accuracy", "error", "top_k_accuracy@2"))):
+    of_two, of_three = ("accuracy", "error", "f1", *CONFUSED), ("accuracy", "error", "top_k_accuracy@2", *CONFUSED)
+    for loss, k, names in ((BINARY, 1, of_two), (THREE, 3, of_three)):
         n = 700
         data = rows(rng.integers(0, max(k, 2), n) * 1.0, weights_of(weight, n, rng))
         scores = scores_of(k, n, rng)
         for name in names:
             found, expected = values(name, loss, data, scores)
             assert found == expected, name
-            assert 0.0 < found < 1.0
+            assert -1.0 < found < 1.0
+            assert found != 0.0
+
+
+@pytest.mark.parametrize("k", [2, 5, 520])
+def test_classes_that_do_not_occur(k: int) -> None:
+    """Classes of no row, of no prediction and of no weight; more of them than a block adds up by itself."""
+    rng, n, loss = np.random.default_rng(6), 260, losses.Softmax(k)
+    scores, y = rng.normal(size=(k, n)).round(1), np.minimum(rng.integers(0, k, n), k // 2) * 1.0
+    scores[k - 1] = -9.0
+    for name in CONFUSED:
+        for weight in (None, np.zeros(n), np.where(y > 0.0, 0.0, 0.3)):
+            if name == "balanced_accuracy" and weight is not None and not weight.any():
+                continue  # which no fit asks for: rows of weight 0 are left out
+            found, expected = values(name, loss, rows(y, weight), scores)
+            assert found == expected, name
 
 
 RANKINGS = ("ndcg", "ndcg@5", "map", "map@3:0", "mrr@2:skip", "precision@4", "precision", "recall@4:skip")

@@ -6,6 +6,7 @@ the second one.
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,11 +20,12 @@ from gpuboost.backends.cuda.device.radix_sort import RADIX, blocks_of_digits, ch
 from gpuboost.backends.cuda.device.recorder import Recorder
 from gpuboost.losses.averages import pieces_scale
 from gpuboost.scoring import curves
-from gpuboost.scoring.questions import CurveArea, HitShare, ListMean, ScoreMetric
+from gpuboost.scoring.questions import ClassScore, CurveArea, HitShare, ListMean, ScoreMetric
 from gpuboost.types import Array
 
 THREADS, KEY_BITS, PIECES = 256, 64, 3  # as in the kernels
 CURVES = {"roc": 0, "precision_recall": 1}  # as in curves.cu
+NEAR_BYTES = 32 << 10  # that a block adds classes up in before it writes to the device's memory
 RULES = {"ndcg": 0, "map": 1, "mrr": 2, "precision": 3, "recall": 3}  # as in lists.cu
 _HITS = ("common/common.cuh", "metrics/pieces.cuh", "metrics/hits.cu")
 _SORT = ("common/common.cuh", "common/blocks.cuh", "common/ordered_float.cuh", "common/radix.cuh")
@@ -84,6 +86,8 @@ class ScoreMetrics:
         """The function that launches what answers the question, and returns where the answer will be."""
         if isinstance(asked, HitShare):
             return self._hit_share(asked, scores)
+        if isinstance(asked, ClassScore):
+            return self._class_score(asked, scores)
         return self._curve_area(asked, scores) if isinstance(asked, CurveArea) else self._list_mean(asked, scores)
 
     def _hit_share(self, asked: HitShare, scores: Array) -> Callable[[], Array]:
@@ -97,6 +101,24 @@ class ScoreMetrics:
                 self._blocks(n), (THREADS,),
                 **rows, scores=scores, n=n, k=k, places=asked.places, later_leads=asked.later_leads,
                 scale=pieces_scale(asked.largest), sums=sums,
+            )  # fmt: skip
+            return sums
+
+        return work
+
+    def _class_score(self, asked: ClassScore, scores: Array) -> Callable[[], Array]:
+        k, n = scores.shape
+        sums = self._runtime.zeros(asked.shape, np.int64)
+        size = math.prod(asked.shape)
+        own = 8 * size <= NEAR_BYTES
+        rows = {"y": self._arrays.array(asked.y, np.float64), **self._arrays.weight(asked.weight)}
+
+        def work() -> Array:
+            self._runtime.fill(sums, 0)
+            self._hits("sum_classes")(
+                self._blocks(n), (THREADS,),
+                **rows, scores=scores, n=n, k=k, scale=pieces_scale(asked.largest), size=size, own=own, sums=sums,
+                shared_mem=8 * size if own else 0,
             )  # fmt: skip
             return sums
 
