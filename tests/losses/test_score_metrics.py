@@ -18,7 +18,10 @@ import gpuboost as gb
 from gpuboost import losses, metrics
 from gpuboost.backends.cuda.backend import Cuda
 from gpuboost.backends.cuda.device import radix_sort
+from gpuboost.backends.reference.backend import Reference
 from gpuboost.errors import InputError
+from gpuboost.losses.averages import exact_sum
+from gpuboost.losses.per_output import PerOutput
 from gpuboost.scoring import curves
 from gpuboost.training import train
 from gpuboost.training.callbacks import measure
@@ -54,7 +57,6 @@ def rows(y: Array, weight: Array | None, start: Array | None = None) -> Training
 def values(name: Any, loss: Any, data: TrainingSet, scores: Array) -> tuple[float, float]:
     """The metric on the device, by its second and later calls, and on the host."""
     metric = metrics.get(name, loss)
-    assert metric.asked is not None
     on_device = measure(metric, loss, cuda())
     there = device().upload(np.zeros_like(scores))
     with pytest.MonkeyPatch.context() as patched:
@@ -63,7 +65,7 @@ def values(name: Any, loss: Any, data: TrainingSet, scores: Array) -> tuple[floa
         device().copy(there, device().upload(scores))
         found = on_device.of(there, data)
         assert on_device.of(there, data) == found
-    assert of_zeros == metric(data.y, np.zeros_like(scores), data.weight, loss, data.query_start)
+    assert of_zeros == value_on_host(metric, loss, data, np.zeros_like(scores))
     return found, metric(data.y, scores, data.weight, loss, data.query_start)
 
 
@@ -119,6 +121,27 @@ def test_classes_that_do_not_occur(k: int) -> None:
                 continue  # which no fit asks for: rows of weight 0 are left out
             found, expected = values(name, loss, rows(y, weight), scores)
             assert found == expected, name
+
+
+def value_on_host(metric: Any, loss: Any, data: TrainingSet, scores: Array) -> float:
+    return measure(metric, loss, Reference()).of(scores, data)
+
+
+@pytest.mark.parametrize("weight", ["none", "whole", "real"])
+def test_several_targets(weight: str) -> None:
+    """The mean over the columns of y, each computed where the scores are; of a loss's mean as of one target."""
+    rng, n, k = np.random.default_rng(4), 300, 3
+    labels = (rng.random((n, k)) < 0.4) * 1.0
+    for loss, y, names in (
+        (PerOutput(BINARY, k), labels, ("error", "auc", "average_precision", "mcc", "f1", "logloss")),
+        (PerOutput(losses.SquaredError(), k), rng.normal(size=(n, k)), ("rmse", "mae")),
+    ):
+        data, scores = rows(y, weights_of(weight, n, rng)), scores_of(k, n, rng)
+        for name in names:
+            found, expected = values(name, loss, data, scores)
+            one = [values(name, loss.loss, rows(y[:, c], data.weight), scores[c : c + 1])[0] for c in range(k)]
+            assert found == value_on_host(metrics.get(name, loss), loss, data, scores) == exact_sum(one) / k, name
+            assert found == pytest.approx(expected, rel=1e-14)
 
 
 RANKINGS = ("ndcg", "ndcg@5", "map", "map@3:0", "mrr@2:skip", "precision@4", "precision", "recall@4:skip")
