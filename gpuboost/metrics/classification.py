@@ -108,14 +108,24 @@ def auc_ovr(y: Array, scores: Array, weight: Array | None, loss: Loss, *, by_pre
 
     by_prevalence: weighted by the classes' shares of the rows' weight.
     """
-    areas, shares = [], []
+    areas = []
     for number, probability in enumerate(loss.inverse_link(scores).T):
-        own = y == number
-        areas.append(area_under_roc(own, probability, weight))
+        areas.append(area_under_roc(y == number, probability, weight))
         if math.isnan(areas[-1]):
-            raise InputError(f"eval_metric: auc_ovr needs rows of every class; class {number} has none. Use mlogloss.")
-        shares.append(mean(own.astype(np.float64), weight))
-    return mean(np.array(areas), np.array(shares) if by_prevalence else None)
+            raise of_no_rows(number)
+    return mean_area(np.array(areas), y, weight, by_prevalence=by_prevalence)
+
+
+def of_no_rows(number: int) -> InputError:
+    """Error of a class that has no rows, or has all of them."""
+    return InputError(f"eval_metric: auc_ovr needs rows of every class; class {number} has none. Use mlogloss.")
+
+
+def mean_area(areas: Array, y: Array, weight: Array | None, *, by_prevalence: bool) -> float:
+    """``auc_ovr`` of the (classes,) areas."""
+    if not by_prevalence:
+        return mean(areas, None)
+    return mean(areas, np.array([mean((y == number).astype(np.float64), weight) for number in range(len(areas))]))
 
 
 def classes_of(loss: Loss) -> int:

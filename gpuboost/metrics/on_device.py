@@ -13,13 +13,14 @@ import numpy as np
 
 from gpuboost.losses.averages import SAFE, exact_sum
 from gpuboost.losses.protocol import Loss
+from gpuboost.losses.softmax import Softmax
 from gpuboost.losses.target import zero_or_one
 from gpuboost.metrics import ranking
-from gpuboost.metrics.classification import check_ones, classes_of
+from gpuboost.metrics.classification import check_ones, classes_of, mean_area, of_no_rows
 from gpuboost.metrics.formulas import of_one_class
 from gpuboost.scoring import curves
 from gpuboost.scoring.class_sums import ClassSums, known_of_rows
-from gpuboost.scoring.questions import ClassScore, CurveArea, HitShare, ListMean, ListRule, ScoreMetric
+from gpuboost.scoring.questions import AreasOfClasses, ClassScore, CurveArea, HitShare, ListMean, ListRule, ScoreMetric
 from gpuboost.types import Array
 
 
@@ -77,6 +78,23 @@ def curve_area(
         raise of_one_class(y)
     ones = np.ascontiguousarray(y > 0.5).view(np.uint8)
     return CurveArea(curve, ones, None if weight is None else units, positive, negative)
+
+
+def areas_of_classes(
+    y: Array, weight: Array | None, loss: Loss, query_start: Array | None, *, by_prevalence: bool
+) -> ScoreMetric | None:
+    """Mean over classes of the area under the ROC curve of one class against the rest."""
+    labels = np.asarray(y, np.float64)
+    if not isinstance(loss, Softmax) or not _are_classes(labels, loss):
+        return None
+    units = curves.weight_units(weight, len(y))
+    positive = tuple(int(units[labels == number].sum()) for number in range(loss.n_outputs))
+    negative = tuple(int(units.sum()) - own for own in positive)
+    for number, both in enumerate(zip(positive, negative, strict=True)):
+        if not all(both):
+            raise of_no_rows(number)
+    areas = partial(mean_area, y=labels, weight=weight, by_prevalence=by_prevalence)
+    return AreasOfClasses(labels, None if weight is None else units, positive, negative, areas)
 
 
 def list_mean(

@@ -207,6 +207,8 @@ _ASKED: dict[str, tuple[Callable[..., Any], Callable[[float], float]]] = {
     "mcc": (partial(on_device.class_score, of=of_classes.mcc_of), same),
     "auc": (partial(on_device.curve_area, curve="roc"), same),
     "average_precision": (partial(on_device.curve_area, curve="precision_recall"), same),
+    "auc_ovr": (partial(on_device.areas_of_classes, by_prevalence=False), same),
+    "auc_ovr_weighted": (partial(on_device.areas_of_classes, by_prevalence=True), same),
 }
 """Questions of metrics to a device, and the function of the answer that each metric is."""
 

@@ -80,6 +80,22 @@ class CurveArea:
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class AreasOfClasses:
+    """Mean of the areas under the ROC curves of each of several classes against the rest, by its probability."""
+
+    y: Floats  # (n,) numbers of classes
+    units: Integers | None  # (n,) weights; None if all are 1
+    positive: tuple[int, ...]  # the weight of each class
+    negative: tuple[int, ...]  # that of the others
+    mean: Callable[[Floats], float]  # of the (classes,) areas
+
+    def value(self, sums: Integers) -> float:
+        """The mean, from (classes, 3) sums of the pieces of the curves' terms."""
+        weights = zip(sums, self.positive, self.negative, strict=True)
+        return self.mean(np.array([area_of_pieces("roc", *of_class) for of_class in weights]))
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class ListMean:
     """Mean over lists of a sum over their first places, divided by a number of each list."""
 
@@ -96,4 +112,4 @@ class ListMean:
         return self.mean(values)
 
 
-ScoreMetric: TypeAlias = HitShare | ClassScore | CurveArea | ListMean
+ScoreMetric: TypeAlias = HitShare | ClassScore | CurveArea | AreasOfClasses | ListMean

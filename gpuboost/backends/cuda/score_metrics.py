@@ -6,7 +6,6 @@ the second one.
 
 from __future__ import annotations
 
-import math
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,21 +14,22 @@ from typing import Any
 import numpy as np
 
 from gpuboost.backends.cuda.array_cache import ArrayCache
+from gpuboost.backends.cuda.codegen.formulas import probability_formulas
 from gpuboost.backends.cuda.device.kernels import Kernels
 from gpuboost.backends.cuda.device.radix_sort import RADIX, blocks_of_digits, chunks_of
 from gpuboost.backends.cuda.device.recorder import Recorder
 from gpuboost.losses.averages import pieces_scale
 from gpuboost.scoring import curves
-from gpuboost.scoring.questions import ClassScore, CurveArea, HitShare, ListMean, ScoreMetric
+from gpuboost.scoring.questions import AreasOfClasses, ClassScore, CurveArea, HitShare, ListMean, ScoreMetric
 from gpuboost.types import Array
 
 THREADS, KEY_BITS, PIECES = 256, 64, 3  # as in the kernels
 CURVES = {"roc": 0, "precision_recall": 1}  # as in curves.cu
-NEAR_BYTES = 32 << 10  # that a block adds classes up in before it writes to the device's memory
 RULES = {"ndcg": 0, "map": 1, "mrr": 2, "precision": 3, "recall": 3}  # as in lists.cu
 _HITS = ("common/common.cuh", "metrics/pieces.cuh", "metrics/hits.cu")
 _SORT = ("common/common.cuh", "common/blocks.cuh", "common/ordered_float.cuh", "common/radix.cuh")
 _CURVES = (*_SORT, "metrics/pieces.cuh", "metrics/curves.cu")
+OF_CLASSES = ("common/common.cuh", "common/ordered_float.cuh", "metrics/one_vs_rest.cu")
 _LISTS = ("common/common.cuh", "gradients/ordering.cuh", "metrics/lists.cu")
 
 
@@ -61,6 +61,7 @@ class ScoreMetrics:
     def __init__(self, runtime: Recorder, arrays: ArrayCache) -> None:
         self._runtime, self._arrays = runtime, arrays
         self._hits, self._curves, self._lists = (Kernels(runtime, *files) for files in (_HITS, _CURVES, _LISTS))
+        self._of_classes = Kernels(runtime, *OF_CLASSES)
         self._asked: dict[int, _Asked] = {}
         self._rooms: dict[int, _SortRoom] = {}  # by the number of rows
 
@@ -84,11 +85,14 @@ class ScoreMetrics:
 
     def _work(self, asked: ScoreMetric, scores: Array) -> Callable[[], Array]:
         """The function that launches what answers the question, and returns where the answer will be."""
-        if isinstance(asked, HitShare):
-            return self._hit_share(asked, scores)
-        if isinstance(asked, ClassScore):
-            return self._class_score(asked, scores)
-        return self._curve_area(asked, scores) if isinstance(asked, CurveArea) else self._list_mean(asked, scores)
+        answers: dict[type, Callable[[Any, Array], Callable[[], Array]]] = {
+            HitShare: self._hit_share,
+            ClassScore: self._class_score,
+            CurveArea: self._curve_area,
+            AreasOfClasses: self._areas_of_classes,
+            ListMean: self._list_mean,
+        }
+        return answers[type(asked)](asked, scores)
 
     def _hit_share(self, asked: HitShare, scores: Array) -> Callable[[], Array]:
         k, n = scores.shape
@@ -108,17 +112,18 @@ class ScoreMetrics:
 
     def _class_score(self, asked: ClassScore, scores: Array) -> Callable[[], Array]:
         k, n = scores.shape
-        sums = self._runtime.zeros(asked.shape, np.int64)
-        size = math.prod(asked.shape)
-        own = 8 * size <= NEAR_BYTES
-        rows = {"y": self._arrays.array(asked.y, np.float64), **self._arrays.weight(asked.weight)}
+        y, cells = self._arrays.array(asked.y, np.float64), self._runtime.empty(n, np.int32)
+        weight, sums = self._arrays.weight(asked.weight), self._runtime.zeros(asked.shape, np.int64)
+        classes = len(asked.true)
+        of_class = max(1, min(*self._blocks(n), 8 * self._runtime.sm_count // classes))
 
         def work() -> Array:
             self._runtime.fill(sums, 0)
-            self._hits("sum_classes")(
-                self._blocks(n), (THREADS,),
-                **rows, scores=scores, n=n, k=k, scale=pieces_scale(asked.largest), size=size, own=own, sums=sums,
-                shared_mem=8 * size if own else 0,
+            grid, block = self._blocks(n), (THREADS,)
+            self._hits("predict_classes")(grid, block, y=y, scores=scores, n=n, k=k, cells=cells)
+            self._hits("sum_cells")(
+                (of_class, classes), block,
+                cells=cells, **weight, n=n, scale=pieces_scale(asked.largest), sums=sums,
             )  # fmt: skip
             return sums
 
@@ -126,41 +131,75 @@ class ScoreMetrics:
 
     def _curve_area(self, asked: CurveArea, scores: Array) -> Callable[[], Array]:
         n, room = scores.shape[1], self._room(scores.shape[1])
-        chunks = chunks_of(n)
         ones, sums = self._arrays.array(asked.ones, np.uint8), self._runtime.zeros(PIECES, np.int64)
-        units = {"units": self._arrays.nothing.view(np.int64), "has_units": False}
-        if asked.units is not None:
-            units = {"units": self._arrays.array(asked.units, np.int64), "has_units": True}
-        most = curves.bound(asked.curve, asked.positive, asked.negative)
+        units, most = self._units(asked.units), curves.bound(asked.curve, asked.positive, asked.negative)
 
         def work() -> Array:
-            grid, block = self._chunks(chunks), (THREADS,)
             self._runtime.fill(sums, 0)
-            (keys, marks), moved = room.pairs
-            self._curves("make_keys")(self._blocks(n), block, scores=scores[0], ones=ones, n=n, keys=keys, marks=marks)
-            of_chunks = {"chunks": chunks, "counts": room.counts}
-            for shift in range(0, KEY_BITS, 8):
-                digit = {"n": n, "shift": shift, **of_chunks}
-                self._curves("count_scores")(grid, block, keys=keys, **digit)
-                self._curves("place_scores")(
-                    blocks_of_digits(chunks), block, **of_chunks, bases=room.bases, arrived=room.arrived
-                )
-                self._curves("order_scores")(
-                    grid, block,
-                    keys=keys, marks=marks, **digit, bases=room.bases, moved_keys=moved[0], moved_marks=moved[1],
-                )  # fmt: skip
-                (keys, marks), moved = moved, (keys, marks)
-            rows = {"keys": keys, "marks": marks, **units, "n": n, "chunks": chunks, **room.of_chunks}
-            self._curves("sum_chunks")(grid, block, **rows, arrived=room.arrived)
-            self._curves("write_steps")(grid, block, **rows, **room.steps)
-            self._curves("sum_terms")(
-                self._blocks(n), block,
-                **room.steps, steps=room.of_chunks["ends"][chunks:], curve=CURVES[asked.curve],
-                scale=pieces_scale(most), sums=sums,
-            )  # fmt: skip
+            keys, marks = room.pairs[0]
+            made = {"n": n, "keys": keys, "marks": marks}
+            self._curves("make_keys")(self._blocks(n), (THREADS,), scores=scores[0], ones=ones, **made)
+            self._sum_terms(room, n, units, asked.curve, most, sums)
             return sums
 
         return work
+
+    def _areas_of_classes(self, asked: AreasOfClasses, scores: Array) -> Callable[[], Array]:
+        (k, n), room = scores.shape, self._room(scores.shape[1])
+        y, sums = self._arrays.array(asked.y, np.float64), self._runtime.zeros((k, PIECES), np.int64)
+        tops, totals = (self._runtime.empty(n, np.float64) for _ in range(2))
+        units, most = (
+            self._units(asked.units),
+            [curves.bound("roc", *both) for both in zip(asked.positive, asked.negative, strict=True)],
+        )
+
+        def work() -> Array:
+            grid, block, exp = self._blocks(n), (THREADS,), probability_formulas()
+            self._runtime.fill(sums, 0)
+            odds = {"n": n, "tops": tops, "totals": totals}
+            self._of_classes("sum_odds", *exp)(grid, block, scores=scores, k=k, **odds)
+            for c in range(k):
+                keys, marks = room.pairs[0]
+                made = {"y": y, "own": scores[c], "number": c, "keys": keys, "marks": marks}
+                self._of_classes("make_class_keys", *exp)(grid, block, **made, **odds)
+                self._sum_terms(room, n, units, "roc", most[c], sums[c])
+            return sums
+
+        return work
+
+    def _units(self, units: Array | None) -> dict[str, Any]:
+        """Arguments of kernels that sum integer weights, if any."""
+        if units is None:
+            return {"units": self._arrays.nothing.view(np.int64), "has_units": False}
+        return {"units": self._arrays.array(units, np.int64), "has_units": True}
+
+    def _sum_terms(
+        self, room: _SortRoom, n: int, units: dict[str, Any], curve: curves.Curve, most: float, sums: Array
+    ) -> None:
+        """Launch what adds up the pieces of a curve's terms, of the keys and marks in the first pair of ``room``."""
+        chunks = chunks_of(n)
+        grid, block = self._chunks(chunks), (THREADS,)
+        (keys, marks), moved = room.pairs
+        of_chunks = {"chunks": chunks, "counts": room.counts}
+        for shift in range(0, KEY_BITS, 8):
+            digit = {"n": n, "shift": shift, **of_chunks}
+            self._curves("count_scores")(grid, block, keys=keys, **digit)
+            self._curves("place_scores")(
+                blocks_of_digits(chunks), block, **of_chunks, bases=room.bases, arrived=room.arrived
+            )
+            self._curves("order_scores")(
+                grid, block,
+                keys=keys, marks=marks, **digit, bases=room.bases, moved_keys=moved[0], moved_marks=moved[1],
+            )  # fmt: skip
+            (keys, marks), moved = moved, (keys, marks)
+        rows = {"keys": keys, "marks": marks, **units, "n": n, "chunks": chunks, **room.of_chunks}
+        self._curves("sum_chunks")(grid, block, **rows, arrived=room.arrived)
+        self._curves("write_steps")(grid, block, **rows, **room.steps)
+        self._curves("sum_terms")(
+            self._blocks(n), block,
+            **room.steps, steps=room.of_chunks["ends"][chunks:], curve=CURVES[curve], scale=pieces_scale(most),
+            sums=sums,
+        )  # fmt: skip
 
     def _list_mean(self, asked: ListMean, scores: Array) -> Callable[[], Array]:
         (_, n), lists, upload = scores.shape, len(asked.divisors), self._runtime.upload
