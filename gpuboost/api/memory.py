@@ -19,11 +19,13 @@ from gpuboost.losses.protocol import Loss, is_list_loss
 from gpuboost.recipe import Recipe
 from gpuboost.training import parameters
 from gpuboost.training.base_learners import with_numbers
+from gpuboost.training.callbacks import metrics_of
 from gpuboost.training.constraints.by_column import ByColumn
 from gpuboost.training.constraints.interactions import of_size
 from gpuboost.training.constraints.monotone import constrains
 from gpuboost.training.devices import check_kernels, check_losses
 from gpuboost.training.memory.estimate import MemoryEstimate, training_memory
+from gpuboost.training.memory.watched import Watching, eval_set_of
 from gpuboost.training.targets import of_columns
 
 SM_COUNT = 132  # of an H100 or H200: what is assumed where there is no GPU to ask
@@ -41,6 +43,7 @@ def estimate_memory(
     n_outputs: int | None = None,
     weighted: bool = False,
     eval_rows: int = 0,
+    eval_weighted: bool = False,
     n_queries: int | None = None,
     **params: Any,
 ) -> MemoryEstimate:
@@ -61,7 +64,10 @@ def estimate_memory(
     weighted : bool
         Whether rows have weights that are not all 1.
     eval_rows : int
-        Rows of all eval sets together.
+        Rows of all eval sets together, as those of one. The memory of their metrics counts too: of ``eval_metric``,
+        one of ``params``, or of the metric that the loss has by default.
+    eval_weighted : bool
+        Whether eval sets have weights that are not all 1.
     n_queries : int, optional
         Of a ranker, each of as many rows; None: one for every hundred rows.
     **params
@@ -92,7 +98,11 @@ def estimate_memory(
     cuts = divided([np.arange(known_params["max_bins"] - 1, dtype=np.float64)] * d)
     start = np.arange(queries + 1, dtype=np.int64) * n // queries if is_list_loss(loss) else None
     rows = replace(RowMetadata.of(n, np.linspace(0.5, 1.5, n) if weighted else None), query_start=start)
-    return training_memory(recipe, cuts, _sm_count(known_params["device"]), rows, (watched,) if watched else ())
+    watching = Watching((), metrics_of(known_params["eval_metric"], loss, known_params.get("eval_at")))
+    if watched:
+        made = eval_set_of(watched, loss, weighted=eval_weighted, rows_of_query=max(1, n // queries))
+        watching = replace(watching, sets=(made,))
+    return training_memory(recipe, cuts, _sm_count(known_params["device"]), rows, watching)
 
 
 def _parameters(estimator: Any, n_classes: int | None, params: Mapping[str, Any]) -> dict[str, Any]:

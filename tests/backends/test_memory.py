@@ -117,15 +117,36 @@ def test_it_is_what_the_device_is_asked_for(rng, case):
     assert found >= 0.999 * told.total - 4_096  # what is needed for moments only is not seen between rounds
 
 
-def test_weights_and_eval_sets_count(rng):
-    x, weight = rng.permuted(np.tile(np.arange(600.0), (4, 1)), axis=1).T, rng.random(600)
-    model = gb.GradientBoostingRegressor(n_estimators=3)
+JUDGED = {
+    "rmse": (gb.GradientBoostingRegressor, {}, None),
+    "two classes": (gb.GradientBoostingClassifier, {"eval_metric": ["auc", "average_precision", "error", "f1"]}, 2),
+    "three classes": (gb.GradientBoostingClassifier, {"eval_metric": ["auc_ovr", "mcc", "top_k_accuracy@2"]}, 3),
+    "two labels": (gb.GradientBoostingClassifier, {"eval_metric": ["logloss", "auc"]}, None),
+    "two queries": (gb.GradientBoostingRanker, {"eval_metric": ["ndcg", "map"], "eval_at": [5, 10]}, None),
+}
+
+
+@pytest.mark.parametrize("case", JUDGED)
+def test_weights_eval_sets_and_their_metrics_count(rng, case):
+    kind, params, classes = JUDGED[case]
+    n = 700
+    x, weight = rng.permuted(np.tile(np.arange(n * 1.0), (4, 1)), axis=1).T, rng.random(n)
+    y = x[:, 0] if classes is None else np.digitize(x[:, 0], n * np.arange(1, classes) / classes)
+    lists, known = (), {} if classes is None else {"n_classes": classes}
+    if case == "two labels":
+        y, known = (x[:, :2] > n / 2) * 1, {"n_outputs": 2, "loss": "logistic"}
+    if case == "two queries":
+        y, lists, known, weight = np.arange(n) % 2, (np.arange(n) // 350,), {"n_queries": 2}, np.repeat([0.5, 1.5], 350)
+    model = kind(n_estimators=3, **params)
     with emulated_gpu():
-        told = gb.estimate_memory(600, 4, model, weighted=True, eval_rows=600)
-        plain = gb.estimate_memory(600, 4, model)
-    assert told.breakdown["eval sets"] >= 600 * (4 + 4 + 8 + 8)
-    assert told.breakdown["labels"] == plain.breakdown["labels"] + 8 * 600
-    found = taken(model, x, x[:, 0], sample_weight=weight, eval_set=(x, x[:, 0]))
+        told = gb.estimate_memory(n, 4, model, weighted=True, eval_rows=n, eval_weighted=True, **known)
+        plain = gb.estimate_memory(n, 4, model, **known)
+    assert told.breakdown["eval sets"] >= n * (4 + 4 + 8)
+    assert told.breakdown["metrics"] >= n * (8 + (8 if case != "two queries" else 0))
+    assert told.breakdown["labels"] == plain.breakdown["labels"] + 8 * n
+    held_out = (x, y, *lists, weight)
+    group = {"group": lists[0]} if lists else {}
+    found = taken(model, x, y, sample_weight=weight, eval_set=held_out, **group)
     assert 0.99 * told.total - 8_192 <= found <= told.total
 
 

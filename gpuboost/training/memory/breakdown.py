@@ -29,7 +29,8 @@ PURPOSES = {
     "histograms": "histograms of nodes",
     "partials": "sums of stretches of rows",
     "trees": "nodes and finished trees",
-    "eval sets": "bins, target and scores of eval sets",
+    "eval sets": "bins and scores of eval sets",
+    "metrics": "targets and weights of eval sets, and memory of their metrics",
     "other": "other",
 }
 """Purposes of memory. The first nine grow with the rows."""
