@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from gpuboost import backends
 from gpuboost._imports.collection import no_collection
+from gpuboost.backends.cuda.device.dry_run import DryRun
 from gpuboost.backends.cuda.device.gpus import gpu_of, open_gpu
 from gpuboost.backends.devices import Choice, choose
 from gpuboost.backends.protocol import Backend
@@ -259,13 +260,14 @@ def settled(
     if choice.name in ("cpu", GPUS):
         return choice
     from gpuboost.backends.cuda.user_kernels import functions_of_metrics
-    from gpuboost.training.memory.estimate import Watching, check_room, training_needs
+    from gpuboost.training.memory.estimate import check_room, training_needs
+    from gpuboost.training.memory.watched import Watching
 
     known = ("", "loss") if type(recipe.loss) is CLASSES.get(recipe.loss.name) else ("",)
     try:
         check_losses(recipe)
         gpu = open_gpu(choice.name)
-        needs = training_needs(recipe, cuts, gpu.sm_count, rows, Watching(sets, monitoring.metrics))
+        needs = training_needs(recipe, cuts, DryRun(gpu.sm_count), rows, Watching(sets, monitoring.metrics))
         check_room(choice.name, recipe, needs.memory)
         of_the_user = tuple(function for function in needs.functions if function.argument not in known)
         gpu.check((*of_the_user, *functions_of_metrics(monitoring.means)))

@@ -10,6 +10,7 @@ from emulator import emulated_gpu
 
 import gpuboost as gb
 from gpuboost.api.memory import SM_COUNT
+from gpuboost.backends.cuda.inputs.target_groups import CudaGroups
 
 
 def taken(model, x, y, **given):
@@ -150,6 +151,43 @@ def test_weights_eval_sets_and_their_metrics_count(rng, case):
     assert 0.99 * told.total - 8_192 <= found <= told.total
 
 
+OF_CATEGORIES = {
+    "statistics": ({"categorical_encoding": gb.OrderedTargetStatistics(2, counts=False)}, [300, 40]),
+    "sets": ({}, [200, 40]),
+    "a feature each": ({"categorical_encoding": "one_hot"}, [20]),
+}
+
+
+@pytest.mark.parametrize("case", OF_CATEGORIES)
+def test_categories_count(rng, case):
+    params, sizes = OF_CATEGORIES[case]
+    n = 3_000
+    x = np.column_stack([*(rng.permutation(n) % size for size in sizes), rng.permutation(n) / n])
+    model = gb.GradientBoostingRegressor(
+        n_estimators=4, max_depth=3, random_state=0, categorical_features=[*range(len(sizes))], **params
+    )
+    with emulated_gpu():
+        told = gb.estimate_memory(n, len(sizes) + 1, model, categories=sizes)
+    assert not told.breakdown["categories"]
+    assert 0.99 * told.total - 4_096 <= taken(model, x, x[:, -1] + 0.1 * rng.normal(size=n)) <= told.total
+
+
+def test_statistics_may_need_more_than_the_training(rng, monkeypatch):
+    n, used = 6_000, []
+    model = gb.GradientBoostingRegressor(
+        n_estimators=2, max_depth=1, max_bins=8, random_state=0, categorical_features=[0],
+        categorical_encoding=gb.OrderedTargetStatistics(1),
+    )  # fmt: skip
+    with emulated_gpu() as gpu:
+        told = gb.estimate_memory(n, 2, model, categories=[n])
+        answer = CudaGroups._answer
+        monkeypatch.setattr(CudaGroups, "_answer", lambda *given: (used.append(gpu.used()), answer(*given))[1])
+        model.set_params(device="cuda").fit(np.column_stack([np.arange(n), rng.normal(size=n)]), rng.normal(size=n))
+    assert told.breakdown["categories"] == told.total > n * (48 + 4 + 16 + 8 + 8)
+    assert len(used) == 2  # means, and numbers of rows
+    assert 0.99 * told.total <= max(used) <= told.total
+
+
 def test_it_grows_with_the_rows_as_it_says():
     small, large = (gb.estimate_memory(n, 28, max_depth=8) for n in (1_000_000, 11_000_000))
     assert large.total - small.total == pytest.approx(10_000_000 * large.bytes_per_row, rel=0.01)
@@ -182,6 +220,8 @@ def test_parameters_take_precedence_over_the_estimators():
         ((10, 2.5), {}, gb.RecipeError, "n_features"),
         ((10, 3), {"n_classes": 1}, gb.RecipeError, "n_classes"),
         ((10, 3), {"eval_rows": -1}, gb.RecipeError, "eval_rows"),
+        ((10, 3), {"categories": [0]}, gb.RecipeError, "categories"),
+        ((10, 3), {"categories": [9] * 4}, gb.RecipeError, "categories: must be a list of at most 3 whole numbers"),
         ((10, 3), {"depth": 3}, gb.RecipeError, "depth: GradientBoostingRegressor has no such parameter"),
         ((10, 3), {"max_bins": 65_536}, gb.InputError, "max_bins"),
         ((10, 3), {"max_depth": -1}, gb.RecipeError, "max_depth"),

@@ -29,6 +29,7 @@ PURPOSES = {
     "histograms": "histograms of nodes",
     "partials": "sums of stretches of rows",
     "trees": "nodes and finished trees",
+    "categories": "ordered target statistics of categories, before the training",
     "eval sets": "bins and scores of eval sets",
     "metrics": "targets and weights of eval sets, and memory of their metrics",
     "other": "other",

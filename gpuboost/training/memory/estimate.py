@@ -27,7 +27,7 @@ from gpuboost.types import Array, Cuts, Ensemble, TrainingSet
 if TYPE_CHECKING:  # it imports kernels, which take a while
     from gpuboost.backends.cuda.codegen.functions import DeviceFunction
 
-ROUNDS = 3  # after two rounds, all arrays of a training are allocated
+ROUNDS = 3  # of each sequence of trees: after two rounds, all arrays of a training are allocated
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,19 +78,22 @@ def check_room(device: str, recipe: Recipe, needed: MemoryEstimate) -> None:
 
 
 def training_memory(
-    recipe: Recipe, cuts: Cuts, sm_count: int, rows: RowMetadata, watching: Watching | None = None
+    recipe: Recipe, cuts: Cuts, runtime: DryRun, rows: RowMetadata, watching: Watching | None = None
 ) -> MemoryEstimate:
-    """The memory that the driver allocates to train this recipe on the kept rows."""
-    return training_needs(recipe, cuts, sm_count, rows, watching).memory
+    """The memory that the driver allocates to train this recipe on the kept rows.
+
+    Of the peak, which may have been before the training if ``runtime`` has been used.
+    """
+    return training_needs(recipe, cuts, runtime, rows, watching).memory
 
 
 def training_needs(
-    recipe: Recipe, cuts: Cuts, sm_count: int, rows: RowMetadata, watching: Watching | None = None
+    recipe: Recipe, cuts: Cuts, runtime: DryRun, rows: RowMetadata, watching: Watching | None = None
 ) -> Needs:
     """Memory and functions of the first ROUNDS rounds, by a dry run."""
     from gpuboost.backends.cuda.backend import Cuda
 
-    n, runtime = rows.n_kept, DryRun(sm_count)
+    n = rows.n_kept
     machine = Cuda(runtime)
     backend = TracedBackend(machine, runtime)
     bins = backend.quantise(CountedArray((n, cuts.n_columns), np.float32), cuts)
@@ -102,7 +105,7 @@ def training_needs(
         recipe = replace(recipe, base_learner=DryRunOfFamilies.of(recipe.base_learner.families))
     begin = Ensemble(np.zeros(recipe.loss.n_outputs), cuts)
     watch.begin(data, begin)
-    few = replace(recipe, rounds=min(recipe.rounds, ROUNDS), execution=synchronous(recipe.execution))
+    few = replace(recipe, rounds=min(recipe.rounds, ROUNDS * recipe.sequences), execution=synchronous(recipe.execution))
     boost(few, data, cast(Backend, backend), watch=watch, resume=begin)
     return Needs(MemoryEstimate(n, cuts.n_features, backend.breakdown(data)), tuple(runtime.functions))
 

@@ -493,6 +493,7 @@ def _functions() -> list[Call]:
         "weighted": "flag",
         "eval_rows": "count or 0",
         "eval_weighted": "flag",
+        "categories": "anything",
         "n_queries": "anything",
     }
     chains = {"model": "model", "X": "rows", "y": "target", "n_chains": "count", "sample_weight": "weight"}
