@@ -6,21 +6,48 @@ the formulas. y (n,), weight (n,) or None, query_start (queries + 1,) or None.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from gpuboost.losses.averages import SAFE, exact_sum
+from gpuboost.losses.base import BaseLoss
+from gpuboost.losses.binary import Exponential, Logistic
+from gpuboost.losses.positive import Gamma, Poisson, Tweedie
 from gpuboost.losses.protocol import Loss
+from gpuboost.losses.residual import Quantiles
 from gpuboost.losses.softmax import Softmax
 from gpuboost.losses.target import zero_or_one
 from gpuboost.metrics import ranking
-from gpuboost.metrics.classification import check_ones, classes_of, mean_area, of_no_rows
-from gpuboost.metrics.formulas import of_one_class
+from gpuboost.metrics.classification import (
+    balanced_accuracy_of,
+    check_ones,
+    classes_of,
+    f1_macro_of,
+    f1_of,
+    mcc_of,
+    mean_area,
+    of_no_rows,
+)
+from gpuboost.metrics.formulas import check_domain, of_one_class, r2_of, variance
+from gpuboost.metrics.metric import Asked, same
 from gpuboost.scoring import curves
 from gpuboost.scoring.class_sums import ClassSums, known_of_rows
-from gpuboost.scoring.questions import AreasOfClasses, ClassScore, CurveArea, HitShare, ListMean, ListRule, ScoreMetric
+from gpuboost.scoring.questions import (
+    AreasOfClasses,
+    ClassScore,
+    CurveArea,
+    HitShare,
+    Link,
+    ListMean,
+    ListRule,
+    ScoreMetric,
+    TermMean,
+    TermRule,
+)
 from gpuboost.types import Array
 
 
@@ -52,6 +79,10 @@ def class_score(
     largest = 1.0 if weight is None else float(np.max(weight))
     known = known_of_rows(labels.astype(np.int64), weight, classes_of(loss))
     return ClassScore(labels, weight, largest, *known, of)
+
+
+def _rest(share: float) -> float:
+    return 1.0 - share
 
 
 def _are_classes(labels: Array, loss: Loss) -> bool:
@@ -97,6 +128,68 @@ def areas_of_classes(
     return AreasOfClasses(labels, None if weight is None else units, positive, negative, areas)
 
 
+def term_mean(
+    y: Array, weight: Array | None, loss: Loss, query_start: Array | None, *, metric: str, a: float = 0.0
+) -> ScoreMetric | None:
+    """A function of the mean of a term of each row. a: parameter of the metric."""
+    target, link = np.asarray(y, np.float64), _link_of(loss, metric)
+    if link is None or target.ndim != 1 or not len(target):
+        return None
+    rule, of = _TERMS[metric]
+    if metric == "brier" and loss.task != "multiclass":
+        zero_or_one(target, "brier")
+    check_domain(target, metric)
+    if metric == "r2":
+        of = partial(r2_of, spread=variance(target, weight))
+    weight = _uneven(weight)
+    heaviest = 1.0 if weight is None else float(np.max(weight))
+    if not 0.0 < heaviest < SAFE:
+        return None
+    total = float(len(target)) if weight is None else exact_sum(weight)
+    return TermMean(rule, *link, a, target, weight, heaviest, total, of)
+
+
+def _link_of(loss: Loss, metric: str) -> tuple[Link, float] | None:
+    """The link by which the first score, or those of all classes, become predictions, and the factor in front of it;
+    None if a device has no such function."""
+    if metric in ("coverage", "interval_width"):
+        return ("identity", 1.0) if isinstance(loss, Quantiles) else None
+    if isinstance(loss, Softmax):
+        return ("softmax", 1.0) if metric == "brier" else None
+    if isinstance(loss, (Logistic, Exponential)):
+        return "logistic", loss.link_scale
+    if isinstance(loss, (Poisson, Gamma, Tweedie)):
+        return "log", 1.0
+    kind: Any = type(loss)
+    plain = isinstance(loss, BaseLoss) and kind.inverse_link is BaseLoss.inverse_link
+    return ("identity", 1.0) if plain and loss.task == "regression" else None
+
+
+def _twice(mean: float) -> float:
+    return 2.0 * mean
+
+
+_TERMS: dict[str, tuple[TermRule, Callable[[float], float]]] = {
+    "brier": ("squared", same),
+    "mse": ("squared", same),
+    "rmse": ("squared", math.sqrt),
+    "r2": ("squared", same),
+    "mae": ("absolute", same),
+    "mape": ("relative", same),
+    "smape": ("symmetric", same),
+    "rmsle": ("logarithmic", math.sqrt),
+    "poisson_deviance": ("poisson", _twice),
+    "gamma_deviance": ("gamma", _twice),
+    "tweedie_deviance": ("tweedie", _twice),
+    "quantile": ("quantile", same),
+    "expectile": ("expectile", same),
+    "huber": ("huber", same),
+    "coverage": ("coverage", same),
+    "interval_width": ("width", same),
+}
+"""Rule of the term of each metric that is a mean of such, and the function of the mean that the metric is."""
+
+
 def list_mean(
     y: Array, weight: Array | None, loss: Loss, query_start: Array, *, rule: ListRule, k: int | None,
     empty: float | None, gain: tuple[float, ...] | None = None,
@@ -126,3 +219,19 @@ def list_mean(
     mean = partial(ranking.mean_of_values, weight=of_lists, empty=empty)
     start = np.ascontiguousarray(query_start, np.int64)
     return ListMean(rule, gains, start, places, worth, np.ascontiguousarray(divisors, np.float64), mean)
+
+
+ASKED: dict[str, tuple[Asked, Callable[[float], float]]] = {
+    "accuracy": (hit_share, same),
+    "error": (hit_share, _rest),
+    "f1": (partial(class_score, of=f1_of), same),
+    "f1_macro": (partial(class_score, of=f1_macro_of), same),
+    "balanced_accuracy": (partial(class_score, of=balanced_accuracy_of), same),
+    "mcc": (partial(class_score, of=mcc_of), same),
+    "auc": (partial(curve_area, curve="roc"), same),
+    "average_precision": (partial(curve_area, curve="precision_recall"), same),
+    "auc_ovr": (partial(areas_of_classes, by_prevalence=False), same),
+    "auc_ovr_weighted": (partial(areas_of_classes, by_prevalence=True), same),
+    **{name: (partial(term_mean, metric=name), same) for name in _TERMS},
+}
+"""Questions of metrics to a device, and the function of the answer that each metric is."""

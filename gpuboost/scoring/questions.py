@@ -6,6 +6,7 @@ device returns. ``gpuboost.metrics`` has the definitions.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -18,6 +19,11 @@ from gpuboost.scoring.class_sums import ENTRIES, ClassSums, sums_of_pieces
 from gpuboost.scoring.curves import Curve, Integers, area_of_pieces
 
 Floats: TypeAlias = NDArray[np.float64]
+Link: TypeAlias = Literal["identity", "log", "logistic", "softmax"]
+TermRule: TypeAlias = Literal[
+    "squared", "absolute", "relative", "symmetric", "logarithmic", "poisson", "gamma", "tweedie", "quantile",
+    "expectile", "huber", "coverage", "width",
+]  # fmt: skip
 ListRule: TypeAlias = Literal["ndcg", "map", "mrr", "precision", "recall"]
 
 
@@ -112,4 +118,34 @@ class ListMean:
         return self.mean(values)
 
 
-ScoreMetric: TypeAlias = HitShare | ClassScore | CurveArea | AreasOfClasses | ListMean
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class TermMean:
+    """A function of the weighted mean of a term of each row's prediction and target.
+
+    With the link "softmax" the term is the sum over classes of the squared differences of probabilities and the class.
+    """
+
+    rule: TermRule
+    link: Link
+    scale: float  # of the score, in front of the link
+    parameter: float  # of the rule
+    y: Floats  # (n,)
+    weight: Floats | None  # (n,)
+    heaviest: float  # weight of a row
+    total: float  # weight of all rows
+    of: Callable[[float], float]
+
+    def value(self, found: Integers) -> float:
+        """The function of the mean, from (5,): the sums of the three pieces of the terms, and as bits the largest of
+        their absolute values, of terms that are not negative and of those that are."""
+        above, below = found[3:].view(np.float64).tolist()
+        largest = max(above, below) * self.heaviest
+        if math.isnan(above) or math.isnan(below) or (above == below == math.inf):
+            return self.of(math.nan)
+        if math.isinf(largest):
+            return self.of(math.copysign(math.inf, above - below))
+        total = sum_of_pieces(found[:3].tolist(), largest) if largest > 0.0 else 0.0
+        return self.of(total / self.total)
+
+
+ScoreMetric: TypeAlias = HitShare | ClassScore | CurveArea | AreasOfClasses | TermMean | ListMean

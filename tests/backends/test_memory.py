@@ -119,7 +119,7 @@ def test_it_is_what_the_device_is_asked_for(rng, case):
 
 
 JUDGED = {
-    "rmse": (gb.GradientBoostingRegressor, {}, None),
+    "means": (gb.GradientBoostingRegressor, {"eval_metric": ["rmse", "r2"]}, None),
     "two classes": (gb.GradientBoostingClassifier, {"eval_metric": ["auc", "average_precision", "error", "f1"]}, 2),
     "three classes": (gb.GradientBoostingClassifier, {"eval_metric": ["auc_ovr", "mcc", "top_k_accuracy@2"]}, 3),
     "two labels": (gb.GradientBoostingClassifier, {"eval_metric": ["logloss", "auc"]}, None),

@@ -44,7 +44,9 @@ def judge(loss, y, names, start=None, chained=True):
 def judge_all(n, chained=True):
     y = np.random.default_rng(n).integers(0, 6, n)
     judge(losses.Logistic(), y % 2 * 1.0, ("auc", "average_precision", "error", "f1"), chained=chained)
-    judge(losses.Softmax(3), y % 3 * 1.0, ("top_k_accuracy@2", "mcc", "auc_ovr"), chained=chained)
+    judge(losses.Softmax(3), y % 3 * 1.0, ("top_k_accuracy@2", "mcc", "auc_ovr", "brier"), chained=chained)
+    judge(losses.Poisson(), y + 0.5, ("r2", "rmsle", "tweedie_deviance:1.5"), chained=chained)
+    judge(losses.Quantiles((0.1, 0.9)), y + 0.5, ("coverage",), chained=chained)
     judge(losses.LambdaMART(), y % 4 * 1.0, ("ndcg@5", "map"), np.arange(0, n + 1, 7), chained=chained)
 
 if sys.argv[1] == "metrics":

@@ -123,6 +123,50 @@ def test_classes_that_do_not_occur(k: int) -> None:
             assert found == expected, name
 
 
+OF_TERMS = (
+    (
+        losses.Poisson(),
+        ("rmse", "mse", "mae", "r2", "mape", "smape", "rmsle", "poisson_deviance", "tweedie_deviance:1.3"),
+    ),
+    (losses.Gamma(), ("gamma_deviance", "quantile:0.7", "expectile:0.3", "huber:1.5")),
+    (losses.SquaredError(), ("r2", "mape", "smape", "rmsle")),
+    (losses.GaussianNLL(), ("r2", "mape")),
+    (losses.Quantiles((0.1, 0.5, 0.9)), ("coverage", "interval_width")),
+    *((loss, ("brier",)) for loss in (BINARY, losses.Exponential(), THREE)),
+)
+
+
+@pytest.mark.parametrize("weight", WEIGHTS)
+def test_means_of_terms(weight: str) -> None:
+    rng, n = np.random.default_rng(1), 300
+    for loss, names in OF_TERMS:
+        classes = loss.n_outputs if loss.task == "multiclass" else 2
+        y = rng.gamma(1.0, size=n) if loss.task == "regression" else rng.integers(0, classes, n) * 1.0
+        y = np.where(rng.random(n) < 0.1, 0.0, y) if isinstance(loss, losses.Poisson) else y
+        data, scores = rows(y, weights_of(weight, n, rng)), scores_of(loss.n_outputs, n, rng)
+        for name in names:
+            found, expected = values(name, loss, data, scores)
+            assert found == expected, (loss, name)
+            assert np.isfinite(found)
+
+
+def test_means_of_no_number_and_of_constant_targets() -> None:
+    n, square, poisson = 40, losses.SquaredError(), losses.Poisson()
+    data, scores = rows(np.ones(n), np.linspace(0.5, 2.0, n)), np.ones((1, n))
+    assert values("r2", square, data, scores) == (1.0, 1.0)
+    assert values("r2", square, data, 2.0 * scores) == (0.0, 0.0)
+    far = np.where(np.arange(n) == 7, 800.0, scores)
+    with np.errstate(over="ignore"):
+        assert values("mse", poisson, data, far) == (np.inf, np.inf)
+    mape, nothing = metrics.get("mape", square), np.where(far > 9.0, np.nan, far)
+    assert np.isnan(value_on_host(mape, square, data, nothing))
+    assert np.isnan(measure(mape, square, cuda()).of(device().upload(nothing), data))
+    with pytest.raises(InputError, match="gamma_deviance needs positive numbers"):
+        measure(metrics.get("gamma_deviance", poisson), poisson, cuda()).of(
+            device().upload(scores), rows(0 * data.y, None)
+        )
+
+
 def value_on_host(metric: Any, loss: Any, data: TrainingSet, scores: Array) -> float:
     return measure(metric, loss, Reference()).of(scores, data)
 

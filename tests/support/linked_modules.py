@@ -35,6 +35,7 @@ from gpuboost.backends.cuda.codegen.formulas import (
     formulas,
     list_formulas,
     probability_formulas,
+    term_formulas,
 )
 from gpuboost.backends.cuda.codegen.functions import DeviceFunction
 from gpuboost.backends.cuda.codegen.linking import link
@@ -86,6 +87,8 @@ def modules() -> Iterator[Linked]:
     yield from of_the_library()
     softmax = probability_formulas()
     yield Linked("probabilities", score_metrics.OF_CLASSES[-1], source(*score_metrics.OF_CLASSES), softmax.functions)
+    terms = term_formulas().functions
+    yield Linked("terms of metrics", score_metrics.OF_TERMS[-1], source(*score_metrics.OF_TERMS), terms)
     text, _, functions = user_kernels.factors_kernel()
     yield Linked("kept scores", "sampling/row_factors.py", text, functions)
     yield from _kernels_of_the_user(magnitude, magnitude)

@@ -14,21 +14,27 @@ from typing import Any
 import numpy as np
 
 from gpuboost.backends.cuda.array_cache import ArrayCache
-from gpuboost.backends.cuda.codegen.formulas import probability_formulas
+from gpuboost.backends.cuda.codegen.formulas import probability_formulas, term_formulas
 from gpuboost.backends.cuda.device.kernels import Kernels
 from gpuboost.backends.cuda.device.radix_sort import RADIX, blocks_of_digits, chunks_of
 from gpuboost.backends.cuda.device.recorder import Recorder
 from gpuboost.losses.averages import pieces_scale
 from gpuboost.scoring import curves
-from gpuboost.scoring.questions import AreasOfClasses, ClassScore, CurveArea, HitShare, ListMean, ScoreMetric
+from gpuboost.scoring.questions import AreasOfClasses, ClassScore, CurveArea, HitShare, ListMean, ScoreMetric, TermMean
 from gpuboost.types import Array
 
 THREADS, KEY_BITS, PIECES = 256, 64, 3  # as in the kernels
 CURVES = {"roc": 0, "precision_recall": 1}  # as in curves.cu
+LINKS = {"identity": 0, "log": 1, "logistic": 2}  # as in terms.cu
+TERMS = {
+    "squared": 0, "absolute": 1, "relative": 2, "symmetric": 3, "logarithmic": 4, "poisson": 5, "gamma": 6,
+    "tweedie": 7, "quantile": 8, "expectile": 9, "huber": 10, "coverage": 11, "width": 12,
+}  # fmt: skip
 RULES = {"ndcg": 0, "map": 1, "mrr": 2, "precision": 3, "recall": 3}  # as in lists.cu
 _HITS = ("common/common.cuh", "metrics/pieces.cuh", "metrics/hits.cu")
 _SORT = ("common/common.cuh", "common/blocks.cuh", "common/ordered_float.cuh", "common/radix.cuh")
 _CURVES = (*_SORT, "metrics/pieces.cuh", "metrics/curves.cu")
+OF_TERMS = ("common/common.cuh", "metrics/pieces.cuh", "metrics/terms.cu")
 OF_CLASSES = ("common/common.cuh", "common/ordered_float.cuh", "metrics/one_vs_rest.cu")
 _LISTS = ("common/common.cuh", "gradients/ordering.cuh", "metrics/lists.cu")
 
@@ -61,7 +67,7 @@ class ScoreMetrics:
     def __init__(self, runtime: Recorder, arrays: ArrayCache) -> None:
         self._runtime, self._arrays = runtime, arrays
         self._hits, self._curves, self._lists = (Kernels(runtime, *files) for files in (_HITS, _CURVES, _LISTS))
-        self._of_classes = Kernels(runtime, *OF_CLASSES)
+        self._of_classes, self._terms = (Kernels(runtime, *files) for files in (OF_CLASSES, OF_TERMS))
         self._asked: dict[int, _Asked] = {}
         self._rooms: dict[int, _SortRoom] = {}  # by the number of rows
 
@@ -90,6 +96,7 @@ class ScoreMetrics:
             ClassScore: self._class_score,
             CurveArea: self._curve_area,
             AreasOfClasses: self._areas_of_classes,
+            TermMean: self._term_mean,
             ListMean: self._list_mean,
         }
         return answers[type(asked)](asked, scores)
@@ -200,6 +207,33 @@ class ScoreMetrics:
             **room.steps, steps=room.of_chunks["ends"][chunks:], curve=CURVES[curve], scale=pieces_scale(most),
             sums=sums,
         )  # fmt: skip
+
+    def _term_mean(self, asked: TermMean, scores: Array) -> Callable[[], Array]:
+        k, n = scores.shape
+        y, terms = self._arrays.array(asked.y, np.float64), self._runtime.empty(n, np.float64)
+        weight, found = self._arrays.weight(asked.weight), self._runtime.zeros(PIECES + 2, np.int64)
+
+        def work() -> Array:
+            self._runtime.fill(found, 0)
+            grid, block, above, functions = self._blocks(n), (THREADS,), found[PIECES:], term_formulas()
+            rows = {"y": y, "scores": scores, "n": n, "k": k, "terms": terms}
+            if asked.link == "softmax":
+                self._terms("write_class_terms", *functions)(grid, block, **rows)
+            else:
+                of: dict[str, Any] = {
+                    "link": LINKS[asked.link],
+                    "scale": asked.scale,
+                    "rule": TERMS[asked.rule],
+                    "a": asked.parameter,
+                }
+                self._terms("write_terms", *functions)(grid, block, **rows, **of)
+            self._terms("find_largest", *functions)(grid, block, terms=terms, n=n, above=above)
+            self._terms("sum_weighted", *functions)(
+                grid, block, terms=terms, **weight, n=n, above=above, heaviest=asked.heaviest, sums=found
+            )
+            return found
+
+        return work
 
     def _list_mean(self, asked: ListMean, scores: Array) -> Callable[[], Array]:
         (_, n), lists, upload = scores.shape, len(asked.divisors), self._runtime.upload
