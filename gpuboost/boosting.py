@@ -129,7 +129,7 @@ def boost(
             leaves: tuple[Array, ...] = ()
             scores = sequences[step % recipe.sequences]  # one, but for permutations of target statistics
             model.shrink(chain.kept(step))  # F <- (1 - gamma eps) F
-            with backend.recorded(step):
+            with backend.recorded(step, step % recipe.sequences):
                 key = root / Stream.SCORE_NOISE / step
                 gradients = derivatives(backend, loss, scores.base, data, curvature, key)  # at F_j, on every row
                 workers.publish(step, partial(answer, step, gradients))

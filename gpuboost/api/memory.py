@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,20 +10,24 @@ import numpy as np
 
 from gpuboost import losses
 from gpuboost.api.base import GradientBoosting
+from gpuboost.backends.cuda.device.dry_run import DryRun
 from gpuboost.backends.cuda.device.gpus import open_gpu
 from gpuboost.backends.devices import choose
-from gpuboost.data.cuts import check_max_bins, divided
+from gpuboost.data.cuts import check_max_bins
 from gpuboost.data.row_metadata import RowMetadata
 from gpuboost.errors import DeviceError, RecipeError, shown
 from gpuboost.losses.protocol import Loss, is_list_loss
 from gpuboost.recipe import Recipe
 from gpuboost.training import parameters
 from gpuboost.training.base_learners import with_numbers
+from gpuboost.training.callbacks import metrics_of
 from gpuboost.training.constraints.by_column import ByColumn
 from gpuboost.training.constraints.interactions import of_size
 from gpuboost.training.constraints.monotone import constrains
 from gpuboost.training.devices import check_kernels, check_losses
+from gpuboost.training.memory.encoded import encoded_features
 from gpuboost.training.memory.estimate import MemoryEstimate, training_memory
+from gpuboost.training.memory.watched import Watching, eval_set_of
 from gpuboost.training.targets import of_columns
 
 SM_COUNT = 132  # of an H100 or H200: what is assumed where there is no GPU to ask
@@ -41,13 +45,16 @@ def estimate_memory(
     n_outputs: int | None = None,
     weighted: bool = False,
     eval_rows: int = 0,
+    eval_weighted: bool = False,
     n_queries: int | None = None,
+    categories: Sequence[int] | None = None,
     **params: Any,
 ) -> MemoryEstimate:
     """The memory of a GPU that a fit takes, without a fit and without a GPU.
 
     The driver of the CUDA backend is run on these sizes with nothing computed, so the figures are what it allocates.
-    Every feature is taken to be numeric and to have ``max_bins`` bins: data with fewer take less.
+    Every numeric feature is taken to have ``max_bins`` bins: data with fewer take less. The breakdown is that of the
+    moment when most memory is in use.
 
     Parameters
     ----------
@@ -61,9 +68,17 @@ def estimate_memory(
     weighted : bool
         Whether rows have weights that are not all 1.
     eval_rows : int
-        Rows of all eval sets together.
+        Rows of all eval sets together, as those of one. The memory of their metrics counts too: of ``eval_metric``,
+        one of ``params``, or of the metric that the loss has by default.
+    eval_weighted : bool
+        Whether eval sets have weights that are not all 1.
     n_queries : int, optional
         Of a ranker, each of as many rows; None: one for every hundred rows.
+    categories : sequence of int, optional
+        Number of categories of each categorical column, which are the first ones; None: all features are numeric.
+        ``categorical_encoding``, one of ``params``, says what they become. Ordered target statistics need memory before
+        the training: that of rows in the host's memory, of float64, is meant. A fit without so much computes them on
+        the CPU.
     **params
         Parameters of the estimator.
 
@@ -88,11 +103,25 @@ def estimate_memory(
     loss = _loss(known_params["loss"], classes)
     if n_outputs is not None:
         loss = of_columns(loss, parameters.integer("n_outputs", n_outputs, 2))
-    recipe = _recipe(known_params, loss, n, d)
-    cuts = divided([np.arange(known_params["max_bins"] - 1, dtype=np.float64)] * d)
+    runtime = DryRun(_sm_count(known_params["device"]))
+    cuts, recipe = encoded_features(
+        known_params, _recipe(known_params, loss, n, d), n, d, _categories(categories, d), runtime
+    )
     start = np.arange(queries + 1, dtype=np.int64) * n // queries if is_list_loss(loss) else None
     rows = replace(RowMetadata.of(n, np.linspace(0.5, 1.5, n) if weighted else None), query_start=start)
-    return training_memory(recipe, cuts, _sm_count(known_params["device"]), rows, (watched,) if watched else ())
+    watching = Watching((), metrics_of(known_params["eval_metric"], loss, known_params.get("eval_at")))
+    if watched:
+        made = eval_set_of(watched, loss, weighted=eval_weighted, rows_of_query=max(1, n // queries))
+        watching = replace(watching, sets=(made,))
+    return training_memory(recipe, cuts, runtime, rows, watching)
+
+
+def _categories(given: Any, d: int) -> tuple[int, ...]:
+    """Numbers of categories of the first columns. Raises RecipeError if they are none, or more than d."""
+    listed = () if given is None else given
+    if isinstance(listed, str) or not isinstance(listed, (Sequence, np.ndarray)) or len(listed) > d:
+        raise RecipeError(f"categories: must be a list of at most {d} whole numbers, or None; got {shown(given)}.")
+    return tuple(parameters.integer("categories", m, 1, MOST_ROWS) for m in listed)
 
 
 def _parameters(estimator: Any, n_classes: int | None, params: Mapping[str, Any]) -> dict[str, Any]:

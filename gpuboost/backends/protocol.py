@@ -67,8 +67,10 @@ class Session(Protocol):
     name: str
     offers: Capabilities
 
-    def recorded(self, step: int) -> AbstractContextManager[None]:
-        """Context of the verbs of one round, which are the same in every round.
+    def recorded(self, step: int, sequence: int = 0) -> AbstractContextManager[None]:
+        """Context of the verbs of one round, which are the same in every round of a sequence of trees.
+
+        Several sequences grow in turn, each from scores of its own, on the same rows.
 
         A device records their launches once and replays them; a host does nothing.
         """

@@ -1,4 +1,4 @@
-"""The formulas of metrics of classes beyond accuracy: confusion matrices, areas, squared differences.
+"""The formulas of metrics of classes beyond accuracy: weights of classes and predictions, areas, squared differences.
 
 As in ``formulas``: (y, scores, weight, loss) -> value, y (n,), scores (k, n), weight (n,) or None; the definitions are
 scikit-learn's. Sums are exact, so the value depends neither on the order of rows nor on the machine.
@@ -17,6 +17,7 @@ from gpuboost.losses.protocol import Loss
 from gpuboost.losses.target import zero_or_one
 from gpuboost.metrics.formulas import area_under_roc, mean, predicted_class, probabilities
 from gpuboost.scoring import curves
+from gpuboost.scoring.class_sums import ClassSums, class_sums
 from gpuboost.types import Array
 
 
@@ -41,31 +42,46 @@ def area_under_precision_recall(ones: Array, score: Array, weight: Array | None)
 
 def f1(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:
     """Harmonic mean of precision and recall of class 1; 0 if there is neither a prediction nor a row of it."""
-    counts = _confusion(y, scores, weight, loss, 2)
-    return float(_f1_of_classes(counts)[1])
+    return f1_of(_class_sums(y, scores, weight, loss))
 
 
 def f1_macro(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:
     """Mean of the F1 scores of the classes that occur among the rows or the predictions."""
-    counts = _confusion(y, scores, weight, loss, _classes(loss))
-    occurs = _occurs(y, predicted_class(scores, loss), len(counts))
-    return exact_sum(_f1_of_classes(counts)[occurs]) / int(occurs.sum())
+    return f1_macro_of(_class_sums(y, scores, weight, loss))
 
 
 def balanced_accuracy(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:
     """Mean of the recalls of the classes that occur."""
-    counts = _confusion(y, scores, weight, loss, _classes(loss))
-    total = counts.sum(axis=1)
-    recall = np.diag(counts)[total > 0.0] / total[total > 0.0]
-    return exact_sum(recall) / len(recall)
+    return balanced_accuracy_of(_class_sums(y, scores, weight, loss))
 
 
 def mcc(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:
     """Matthews' correlation coefficient of classes and predictions; 0 if one of them is constant."""
-    counts = _confusion(y, scores, weight, loss, _classes(loss))
-    true, predicted, total = counts.sum(axis=1), counts.sum(axis=0), counts.sum()
-    covariance = np.trace(counts) * total - true @ predicted
-    spread = (total * total - predicted @ predicted) * (total * total - true @ true)
+    return mcc_of(_class_sums(y, scores, weight, loss))
+
+
+def f1_of(sums: ClassSums) -> float:
+    """``f1`` of the weights of two classes."""
+    return float(_f1_of_classes(sums)[1])
+
+
+def f1_macro_of(sums: ClassSums) -> float:
+    """``f1_macro`` of the weights of classes."""
+    return exact_sum(_f1_of_classes(sums)[sums.occurs]) / int(sums.occurs.sum())
+
+
+def balanced_accuracy_of(sums: ClassSums) -> float:
+    """``balanced_accuracy`` of the weights of classes."""
+    has_rows = sums.true > 0.0
+    recall = sums.hits[has_rows] / sums.true[has_rows]
+    return exact_sum(recall) / len(recall)
+
+
+def mcc_of(sums: ClassSums) -> float:
+    """``mcc`` of the weights of classes."""
+    true, predicted, total = sums.true, sums.predicted, exact_sum(sums.true)
+    covariance = exact_sum(sums.hits) * total - exact_sum(true * predicted)
+    spread = (total * total - exact_sum(predicted * predicted)) * (total * total - exact_sum(true * true))
     return float(covariance / math.sqrt(spread)) if spread > 0.0 else 0.0
 
 
@@ -92,37 +108,38 @@ def auc_ovr(y: Array, scores: Array, weight: Array | None, loss: Loss, *, by_pre
 
     by_prevalence: weighted by the classes' shares of the rows' weight.
     """
-    areas, shares = [], []
+    areas = []
     for number, probability in enumerate(loss.inverse_link(scores).T):
-        own = y == number
-        areas.append(area_under_roc(own, probability, weight))
+        areas.append(area_under_roc(y == number, probability, weight))
         if math.isnan(areas[-1]):
-            raise InputError(f"eval_metric: auc_ovr needs rows of every class; class {number} has none. Use mlogloss.")
-        shares.append(mean(own.astype(np.float64), weight))
-    return mean(np.array(areas), np.array(shares) if by_prevalence else None)
+            raise of_no_rows(number)
+    return mean_area(np.array(areas), y, weight, by_prevalence=by_prevalence)
 
 
-def _classes(loss: Loss) -> int:
+def of_no_rows(number: int) -> InputError:
+    """Error of a class that has no rows, or has all of them."""
+    return InputError(f"eval_metric: auc_ovr needs rows of every class; class {number} has none. Use mlogloss.")
+
+
+def mean_area(areas: Array, y: Array, weight: Array | None, *, by_prevalence: bool) -> float:
+    """``auc_ovr`` of the (classes,) areas."""
+    if not by_prevalence:
+        return mean(areas, None)
+    return mean(areas, np.array([mean((y == number).astype(np.float64), weight) for number in range(len(areas))]))
+
+
+def classes_of(loss: Loss) -> int:
+    """Number of classes that a loss of classes tells apart."""
     return loss.n_outputs if loss.task == "multiclass" else 2
 
 
-def _occurs(y: Array, predicted: Array, classes: int) -> NDArray[np.bool_]:
-    both = np.concatenate([y, predicted]).astype(np.int64)
-    return np.bincount(both, minlength=classes) > 0
-
-
-def _confusion(y: Array, scores: Array, weight: Array | None, loss: Loss, classes: int) -> NDArray[np.float64]:
-    """(classes, classes) weight of the rows by class and predicted class."""
+def _class_sums(y: Array, scores: Array, weight: Array | None, loss: Loss) -> ClassSums:
     if loss.task != "multiclass":
         zero_or_one(y, "a metric of two classes")
-    cell = y.astype(np.int64) * classes + predicted_class(scores, loss).astype(np.int64)
-    if weight is None:
-        return np.bincount(cell, minlength=classes * classes).reshape(classes, classes).astype(np.float64)
-    sums = [exact_sum(weight[cell == number]) for number in range(classes * classes)]
-    return np.array(sums).reshape(classes, classes)
+    return class_sums(y, predicted_class(scores, loss), weight, classes_of(loss))
 
 
-def _f1_of_classes(counts: NDArray[np.float64]) -> NDArray[np.float64]:
-    twice, both = 2.0 * np.diag(counts), counts.sum(axis=0) + counts.sum(axis=1)
+def _f1_of_classes(sums: ClassSums) -> NDArray[np.float64]:
+    twice, both = 2.0 * sums.hits, sums.predicted + sums.true
     ratio: NDArray[np.float64] = np.divide(twice, both, out=np.zeros(len(both)), where=both > 0.0)
     return ratio

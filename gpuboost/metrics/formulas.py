@@ -113,7 +113,16 @@ def mae(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:
 
 def r2(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:
     """1 - squared error / variance; if y is constant, 1 for exact predictions, else 0 (scikit-learn's rule)."""
-    spread, error = mean(np.square(y - mean(y, weight)), weight), mse(y, scores, weight, loss)
+    return r2_of(mse(y, scores, weight, loss), variance(y, weight))
+
+
+def variance(y: Array, weight: Array | None) -> float:
+    """Weighted mean of the squared differences from the weighted mean."""
+    return mean(np.square(y - mean(y, weight)), weight)
+
+
+def r2_of(error: float, spread: float) -> float:
+    """``r2`` of the squared error and the variance."""
     if spread > 0.0:
         return 1.0 - error / spread
     return 1.0 if error == 0.0 else 0.0
@@ -138,7 +147,7 @@ def rmsle(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:
 
     Raises InputError unless y >= 0.
     """
-    require(y >= 0.0, y, "rmsle needs numbers that are not negative", "Use rmse.")
+    check_domain(y, "rmsle")
     prediction = np.maximum(loss.inverse_link(scores), 1e-6 - 1.0)
     return math.sqrt(mean(np.square(log_array(prediction + 1.0) - log_array(y + 1.0)), weight))
 
@@ -164,25 +173,33 @@ def huber(y: Array, scores: Array, weight: Array | None, loss: Loss, *, a: float
 def poisson_deviance(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:
     """2 mean(y log(y / m) - y + m), m the prediction. Raises InputError unless y >= 0."""
     expected = _means(loss, scores, "poisson_deviance")
-    require(y >= 0.0, y, "poisson_deviance needs numbers that are not negative", "Use rmse.")
+    check_domain(y, "poisson_deviance")
     return 2.0 * mean(y * (log_array(np.where(y > 0.0, y, 1.0)) - log_array(expected)) - y + expected, weight)
 
 
 def gamma_deviance(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:
     """2 mean(log(m / y) + y / m - 1), m the prediction. Raises InputError unless y > 0."""
     expected = _means(loss, scores, "gamma_deviance")
-    require(y > 0.0, y, "gamma_deviance needs positive numbers", "Use tweedie_deviance or rmse.")
+    check_domain(y, "gamma_deviance")
     return 2.0 * mean(log_array(expected) - log_array(y) + y / expected - 1.0, weight)
 
 
 def tweedie_deviance(y: Array, scores: Array, weight: Array | None, loss: Loss, *, a: float) -> float:
     """Unit deviance of the Tweedie family with variance power a, 1 < a < 2. Raises InputError unless y >= 0."""
     expected = _means(loss, scores, "tweedie_deviance")
-    require(y >= 0.0, y, "tweedie_deviance needs numbers that are not negative", "Use rmse.")
+    check_domain(y, "tweedie_deviance")
     log_mean, rising, falling = log_array(expected), 2.0 - a, 1.0 - a
     saturated = exp_array(rising * log_array(y)) / (rising * falling)
     fitted = exp_array(rising * log_mean) / rising - y * exp_array(falling * log_mean) / falling
     return 2.0 * mean(saturated + fitted, weight)
+
+
+def check_domain(y: Array, metric: str) -> None:
+    """Raise InputError unless the metric is defined for y (n,)."""
+    if metric == "gamma_deviance":
+        require(y > 0.0, y, "gamma_deviance needs positive numbers", "Use tweedie_deviance or rmse.")
+    elif metric in ("rmsle", "poisson_deviance", "tweedie_deviance"):
+        require(y >= 0.0, y, f"{metric} needs numbers that are not negative", "Use rmse.")
 
 
 def user_defined(function: Any, weight_as: str, y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:

@@ -154,10 +154,6 @@ def _weight_as(function: Any) -> str:
     raise InputError(f"eval_metric: a function of (y_true, prediction, sample_weight) is needed; got {function!r}.")
 
 
-def _rest(share: float) -> float:
-    return 1.0 - share
-
-
 _CLASSIFY, _REGRESS = ("binary", "multiclass"), ("regression",)
 _SIMPLE: dict[str, tuple[Function, bool, tuple[str, ...]]] = {  # function, higher is better, tasks
     "loss": (measures.loss, False, (*_CLASSIFY, *_REGRESS)),
@@ -197,14 +193,6 @@ _IN_QUERIES: dict[str, Function] = {
     "average_precision": query_measures.average_precision_of_classes,
 }
 """Metrics of two classes that are means over queries, if the loss is one of rankings."""
-
-_ASKED: dict[str, tuple[Callable[..., Any], Callable[[float], float]]] = {
-    "accuracy": (on_device.hit_share, same),
-    "error": (on_device.hit_share, _rest),
-    "auc": (partial(on_device.curve_area, curve="roc"), same),
-    "average_precision": (partial(on_device.curve_area, curve="precision_recall"), same),
-}
-"""Questions of metrics to a device, and the function of the answer that each metric is."""
 
 RANKINGS: dict[str, Callable[..., Metric]] = {
     "ndcg": ndcg,
@@ -283,7 +271,8 @@ def _named(text: str, loss: Loss) -> Metric:
         judge = _judge(name, family, parameter, loss)
         bound = partial(function, a=judge.parameter)
         same = name != "tweedie_deviance" and _predicts_scores(loss)
-        return Metric(text, False, bound, judge if same else None)
+        asked = None if same else partial(on_device.term_mean, metric=name, a=judge.parameter)
+        return Metric(text, False, bound, judge if same else None, asked=asked)
     return _simple(text, name, loss)
 
 
@@ -292,10 +281,11 @@ def _simple(text: str, name: str, loss: Loss) -> Metric:
     if text != name:
         raise InputError(f"eval_metric: {name!r} takes no parameter; got {text!r}. Use {name!r}.")
     function, higher, _ = _SIMPLE[name]
-    if name in _ASKED:
-        asked, finish = _ASKED[name]
+    mean_of, finish = _as_loss(name, loss)
+    if mean_of is None and name in on_device.ASKED:
+        asked, finish = on_device.ASKED[name]
         return Metric(name, higher, function, finish=finish, asked=asked)
-    return Metric(name, higher, function, *_as_loss(name, loss))
+    return Metric(name, higher, function, mean_of, finish)
 
 
 def _top_k_accuracy(text: str, places: str) -> Metric:

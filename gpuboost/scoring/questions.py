@@ -6,6 +6,7 @@ device returns. ``gpuboost.metrics`` has the definitions.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -14,9 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.losses.averages import sum_of_pieces
+from gpuboost.scoring.class_sums import ENTRIES, ClassSums, sums_of_pieces
 from gpuboost.scoring.curves import Curve, Integers, area_of_pieces
 
 Floats: TypeAlias = NDArray[np.float64]
+Link: TypeAlias = Literal["identity", "log", "logistic", "softmax"]
+TermRule: TypeAlias = Literal[
+    "squared", "absolute", "relative", "symmetric", "logarithmic", "poisson", "gamma", "tweedie", "quantile",
+    "expectile", "huber", "coverage", "width",
+]  # fmt: skip
 ListRule: TypeAlias = Literal["ndcg", "map", "mrr", "precision", "recall"]
 
 
@@ -40,6 +47,30 @@ class HitShare:
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class ClassScore:
+    """A function of the weights of rows by class and predicted class, that of the largest score.
+
+    With one output the class is 1 where the score is above 0; of equal scores the earlier class is predicted.
+    """
+
+    y: Floats  # (n,) numbers of classes
+    weight: Floats | None  # (n,)
+    largest: float  # weight of a row
+    true: Floats  # (classes,) weight of the rows of each
+    occurs: NDArray[np.bool_]  # (classes,) True for those of some row
+    of: Callable[[ClassSums], float]
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """That of the sums which a device returns: by predicted class, and whether it is the row's."""
+        return len(self.true), 2, ENTRIES
+
+    def value(self, sums: Integers) -> float:
+        """The function of the sums of the weights' three pieces and of the numbers of rows."""
+        return self.of(sums_of_pieces(sums, self.largest, self.true, self.occurs))
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class CurveArea:
     """Area under a curve of the thresholds of the first score (``scoring.curves``)."""
 
@@ -52,6 +83,22 @@ class CurveArea:
     def value(self, sums: Integers) -> float:
         """The area, from the sums of the three pieces of the curve's terms."""
         return area_of_pieces(self.curve, sums, self.positive, self.negative)
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class AreasOfClasses:
+    """Mean of the areas under the ROC curves of each of several classes against the rest, by its probability."""
+
+    y: Floats  # (n,) numbers of classes
+    units: Integers | None  # (n,) weights; None if all are 1
+    positive: tuple[int, ...]  # the weight of each class
+    negative: tuple[int, ...]  # that of the others
+    mean: Callable[[Floats], float]  # of the (classes,) areas
+
+    def value(self, sums: Integers) -> float:
+        """The mean, from (classes, 3) sums of the pieces of the curves' terms."""
+        weights = zip(sums, self.positive, self.negative, strict=True)
+        return self.mean(np.array([area_of_pieces("roc", *of_class) for of_class in weights]))
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -71,4 +118,34 @@ class ListMean:
         return self.mean(values)
 
 
-ScoreMetric: TypeAlias = HitShare | CurveArea | ListMean
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class TermMean:
+    """A function of the weighted mean of a term of each row's prediction and target.
+
+    With the link "softmax" the term is the sum over classes of the squared differences of probabilities and the class.
+    """
+
+    rule: TermRule
+    link: Link
+    scale: float  # of the score, in front of the link
+    parameter: float  # of the rule
+    y: Floats  # (n,)
+    weight: Floats | None  # (n,)
+    heaviest: float  # weight of a row
+    total: float  # weight of all rows
+    of: Callable[[float], float]
+
+    def value(self, found: Integers) -> float:
+        """The function of the mean, from (5,): the sums of the three pieces of the terms, and as bits the largest of
+        their absolute values, of terms that are not negative and of those that are."""
+        above, below = found[3:].view(np.float64).tolist()
+        largest = max(above, below) * self.heaviest
+        if math.isnan(above) or math.isnan(below) or (above == below == math.inf):
+            return self.of(math.nan)
+        if math.isinf(largest):
+            return self.of(math.copysign(math.inf, above - below))
+        total = sum_of_pieces(found[:3].tolist(), largest) if largest > 0.0 else 0.0
+        return self.of(total / self.total)
+
+
+ScoreMetric: TypeAlias = HitShare | ClassScore | CurveArea | AreasOfClasses | TermMean | ListMean

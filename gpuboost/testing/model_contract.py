@@ -136,8 +136,8 @@ class ModelContract(MachineCases, ABC):
     def test_metrics_of_scores_have_the_bits_of_their_definitions(self) -> None:
         machine, two, several, lists = self.machine(), losses.Logistic(), losses.Softmax(3), losses.LambdaMART()
         of_losses: tuple[tuple[Loss, Case, tuple[str, ...]], ...] = (
-            (two, self._case(7, target="binary", weights="real"), ("auc", "average_precision", "error")),
-            (several, self._case(7, target="3", weights="whole"), ("accuracy", "top_k_accuracy@2")),
+            (two, self._case(7, target="binary", weights="real"), ("auc", "average_precision", "error", "f1", "brier")),
+            (several, self._case(7, target="3", weights="whole"), ("accuracy", "top_k_accuracy@2", "mcc", "auc_ovr")),
             (lists, self._lists(), ("ndcg@5", "map", "mrr", "precision@3", "recall")),
         )
         for loss, case, names in of_losses:

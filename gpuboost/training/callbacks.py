@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -13,6 +14,8 @@ from gpuboost import metrics
 from gpuboost.backends.protocol import Backend, Evaluator
 from gpuboost.data.row_metadata import RowMetadata
 from gpuboost.errors import RecipeError
+from gpuboost.losses.averages import exact_sum
+from gpuboost.losses.base import of_output
 from gpuboost.losses.protocol import Loss, is_list_loss
 from gpuboost.scoring.questions import ScoreMetric
 from gpuboost.training.parameters import integer
@@ -72,7 +75,8 @@ class Monitoring:
     @property
     def means(self) -> tuple[Loss, ...]:
         """Losses whose means are metrics, which a backend computes."""
-        return tuple(metric.mean_of for metric in self.metrics if metric.mean_of is not None)
+        listed = [metric if metric.each is None else metric.each for metric in self.metrics]
+        return tuple(metric.mean_of for metric in listed if metric.mean_of is not None)
 
     def in_turn(self, sequences: int) -> Monitoring:
         """The same for rounds of this many sequences in turn: ``early_stopping_rounds`` counts rounds of each."""
@@ -85,17 +89,22 @@ class Monitoring:
 
 def measure(metric: metrics.Metric, loss: Loss, backend: Backend) -> Measure:
     """The metric as the watchers call it; computed by the backend if that can, or else from a copy of the scores."""
-    if backend.offers.metrics:
+    if metric.each is not None:
+        begin: Callable[[Array, TrainingSet], Pending] = _OutputMeasures(
+            measure(metric.each, of_output(loss, 0), backend)
+        )
+    elif backend.offers.metrics:
         begin = _DeviceMeasure(metric, loss, backend)
-        return Measure(metric.name, metric.higher_is_better, lambda scores, data: begin(scores, data)(), begin)
+    else:
+        return Measure(metric.name, metric.higher_is_better, partial(_measured, metric, loss, backend))
+    return Measure(metric.name, metric.higher_is_better, lambda scores, data: begin(scores, data)(), begin)
 
-    def of(scores: Array, data: TrainingSet) -> float:
-        weight = weight_of(data)
-        if metric.mean_of is None:
-            return metric(data.y, backend.to_host(scores), weight, loss, data.query_start)
-        return metric.finish(backend.loss_value(metric.mean_of, scores, data.y, weight))
 
-    return Measure(metric.name, metric.higher_is_better, of)
+def _measured(metric: metrics.Metric, loss: Loss, backend: Backend, scores: Array, data: TrainingSet) -> float:
+    weight = weight_of(data)
+    if metric.mean_of is None:
+        return metric(data.y, backend.to_host(scores), weight, loss, data.query_start)
+    return metric.finish(backend.loss_value(metric.mean_of, scores, data.y, weight))
 
 
 class _DeviceMeasure:
@@ -103,27 +112,49 @@ class _DeviceMeasure:
 
     def __init__(self, metric: metrics.Metric, loss: Loss, backend: Backend) -> None:
         self._metric, self._loss, self._backend = metric, loss, backend
-        self._asked: dict[int, tuple[TrainingSet, ScoreMetric | None]] = {}
+        self._known: dict[int, tuple[TrainingSet, Array | None, ScoreMetric | None]] = {}
 
     def __call__(self, scores: Array, data: TrainingSet) -> Pending:
-        metric, weight, device = self._metric, weight_of(data), cast(Evaluator, self._backend)
+        metric, device = self._metric, cast(Evaluator, self._backend)
+        if id(data) not in self._known:
+            self._known[id(data)] = self._asked_of(data)
+        _, weight, asked = self._known[id(data)]
         if metric.mean_of is not None:
             answer = device.mean_loss(metric.mean_of, scores, data.y, weight)
-        elif (asked := self._question(data, weight)) is not None:
+        elif asked is not None:
             answer = device.score_metric(asked, scores)
         else:
             value = metric(data.y, self._backend.to_host(scores), weight, self._loss, data.query_start)
             return lambda: value
         return lambda: metric.finish(answer())
 
-    def _question(self, data: TrainingSet, weight: Array | None) -> ScoreMetric | None:
-        """Question to the device; None if the host is to compute the metric."""
-        metric = self._metric
-        if metric.asked is None or (metric.by_query and data.query_start is None):
-            return None
-        if id(data) not in self._asked:
-            self._asked[id(data)] = data, metric.asked(data.y, weight, self._loss, data.query_start)
-        return self._asked[id(data)][1]
+    def _asked_of(self, data: TrainingSet) -> tuple[TrainingSet, Array | None, ScoreMetric | None]:
+        """The eval set, its weights, and the question to the device; None if the host is to compute the metric."""
+        metric, weight = self._metric, weight_of(data)
+        if metric.mean_of is not None or metric.asked is None or (metric.by_query and data.query_start is None):
+            return data, weight, None
+        return data, weight, metric.asked(data.y, weight, self._loss, data.query_start)
+
+
+class _OutputMeasures:
+    """The mean over the outputs of a metric of each one. The target of an output is taken out of y once."""
+
+    def __init__(self, one: Measure) -> None:
+        self._one = one
+        self._parts: dict[int, tuple[TrainingSet, Array, list[tuple[Array, TrainingSet]]]] = {}
+
+    def __call__(self, scores: Array, data: TrainingSet) -> Pending:
+        known = self._parts.get(id(data))
+        if known is None or known[1] is not scores:
+            known = self._parts[id(data)] = data, scores, self._divided(scores, data)
+        begun = [self._one.begun(*part) for part in known[2]]
+        return lambda: exact_sum([value() for value in begun]) / len(begun)
+
+    @staticmethod
+    def _divided(scores: Array, data: TrainingSet) -> list[tuple[Array, TrainingSet]]:
+        """The (1, n) scores and the rows of each output."""
+        rows, targets = replace(data, weight=weight_of(data), multiplicity=None), np.ascontiguousarray(data.y.T)
+        return [(scores[c : c + 1], replace(rows, y=y)) for c, y in enumerate(targets)]
 
 
 def metrics_of(asked: Any, loss: Loss, eval_at: Any = None) -> tuple[metrics.Metric, ...]:

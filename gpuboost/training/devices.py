@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from gpuboost import backends
 from gpuboost._imports.collection import no_collection
+from gpuboost.backends.cuda.device.dry_run import DryRun
 from gpuboost.backends.cuda.device.gpus import gpu_of, open_gpu
 from gpuboost.backends.devices import Choice, choose
 from gpuboost.backends.protocol import Backend
@@ -25,7 +26,7 @@ from gpuboost.execution.machines import in_process
 from gpuboost.execution.protocol import ExecutionTraits
 from gpuboost.langevin import NoNoise
 from gpuboost.learners.selection import AllLearners, SelectionTraits
-from gpuboost.losses.protocol import Loss, is_drawn, is_list_loss, is_on_host
+from gpuboost.losses.protocol import is_drawn, is_list_loss, is_on_host
 from gpuboost.losses.registry import CLASSES
 from gpuboost.multi_output import OneTreePerOutput
 from gpuboost.recipe import Recipe
@@ -34,6 +35,7 @@ from gpuboost.sampling import EveryRow
 from gpuboost.sampling.protocol import SamplingTraits
 from gpuboost.steps import NewtonStep
 from gpuboost.training.base_learners import families_on_gpus, not_on_gpus
+from gpuboost.training.callbacks import Monitoring, RawEvalSet
 from gpuboost.training.sharding import GPUS, shards_choice
 from gpuboost.types import Array, Cuts, DeviceMatrix
 
@@ -243,12 +245,12 @@ def settled(
     recipe: Recipe,
     cuts: Cuts,
     rows: RowMetadata,
-    eval_rows: tuple[int, ...],
-    means: tuple[Loss, ...] = (),
+    sets: tuple[RawEvalSet, ...],
+    monitoring: Monitoring,
 ) -> Choice:
     """The choice if that device can run the recipe; otherwise the CPU if the choice was automatic.
 
-    means: losses whose means are metrics.
+    sets: eval sets, which the metrics of ``monitoring`` judge.
 
     Raises
     ------
@@ -259,15 +261,16 @@ def settled(
         return choice
     from gpuboost.backends.cuda.user_kernels import functions_of_metrics
     from gpuboost.training.memory.estimate import check_room, training_needs
+    from gpuboost.training.memory.watched import Watching
 
     known = ("", "loss") if type(recipe.loss) is CLASSES.get(recipe.loss.name) else ("",)
     try:
         check_losses(recipe)
         gpu = open_gpu(choice.name)
-        needs = training_needs(recipe, cuts, gpu.sm_count, rows, eval_rows)
+        needs = training_needs(recipe, cuts, DryRun(gpu.sm_count), rows, Watching(sets, monitoring.metrics))
         check_room(choice.name, recipe, needs.memory)
         of_the_user = tuple(function for function in needs.functions if function.argument not in known)
-        gpu.check((*of_the_user, *functions_of_metrics(means)))
+        gpu.check((*of_the_user, *functions_of_metrics(monitoring.means)))
         gpu.check(tuple(function for function in needs.functions if function.argument in known), beside=True)
     except DeviceError as error:
         if not automatic:

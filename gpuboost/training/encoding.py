@@ -18,6 +18,7 @@ from gpuboost.data.encoding import AUTO, PARTITION, OrderedTargetStatistics, che
 from gpuboost.errors import RecipeError
 from gpuboost.learners import FeatureViews
 from gpuboost.recipe import Recipe
+from gpuboost.training.constraints.by_column import of_encoded
 from gpuboost.training.targets import TrainingTarget
 from gpuboost.types import Cuts, DeviceMatrix
 
@@ -99,14 +100,34 @@ def encoded(
     options: Any = {"seed": seed, "threads": threads, "upload": upload}
     groups = grouped(x, *values, sizes, target.rows.kept, permutations=policy.permutations, **options)
     statistics = learned(policy.columns(sizes), sizes, groups, *values, policy)
-    made = replace(columns, statistics=statistics)
     parts, places = training_columns(statistics, columns.n_features, groups)
     matrix = arranged(x, parts)
     new = [i for i, part in enumerate(parts) if not isinstance(part, int)]
     # one feature for each statistic: those of several permutations stand for one column
     cut = choose_cuts(arranged(matrix, new), target.rows.weight, min(max_bins, FEATURE_BINS), n_threads=threads)
-    model_cuts, binning = _joined_cuts(parts, places, cuts, cut)
-    return Encoding(matrix, made, model_cuts, binning, policy.permutations, _views(made, model_cuts))
+    return laid_out(matrix, replace(columns, statistics=statistics), cuts, (parts, places), cut)
+
+
+def laid_out(
+    matrix: Any, columns: Columns, cuts: Cuts, parts: tuple[list[Any], list[int]], cuts_of_statistics: Cuts
+) -> Encoding:
+    """The training rows of a new model that has statistics.
+
+    cuts: of the columns of X. parts: of ``training_columns``; of a column of statistics only its place is read.
+    """
+    model_cuts, binning = _joined_cuts(*parts, cuts, cuts_of_statistics)
+    permutations = 0 if columns.statistics is None else columns.statistics.permutations
+    return Encoding(matrix, columns, model_cuts, binning, permutations, _views(columns, model_cuts))
+
+
+def recipe_of(recipe: Recipe, made: Encoding, n_columns: int) -> Recipe:
+    """The recipe for encoded columns. n_columns: of X. Raises RecipeError if a piece contradicts target statistics."""
+    recipe = replace(
+        recipe, permutations=made.permutations, views=made.views, rounds=recipe.rounds * max(1, made.permutations)
+    )
+    growth: Any = recipe.growth
+    limits = replace(growth.limits, **of_encoded(growth.limits, made.columns.layout, n_columns).of_limits)
+    return replace(recipe, growth=replace(growth, limits=limits))
 
 
 def encoded_again(

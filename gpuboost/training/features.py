@@ -25,8 +25,7 @@ from gpuboost.execution import DataParallel
 from gpuboost.recipe import Recipe
 from gpuboost.training import parameters
 from gpuboost.training.callbacks import RawEvalSet
-from gpuboost.training.constraints.by_column import of_encoded
-from gpuboost.training.encoding import Upload, check_continued, chosen_policy, encoded, encoded_again
+from gpuboost.training.encoding import Upload, check_continued, chosen_policy, encoded, encoded_again, recipe_of
 from gpuboost.training.init_model import Start
 from gpuboost.training.rows import bin_rows, numbers, with_values
 from gpuboost.training.sharding import shared_out
@@ -122,13 +121,7 @@ def with_encoding(
         if found.columns.statistics is None:
             return found, replace(recipe, permutations=0)
         made = encoded_again(found.x, found.columns, found.columns.statistics, found.cuts, target, **options)
-    recipe = replace(
-        recipe, permutations=made.permutations, views=made.views, rounds=recipe.rounds * max(1, made.permutations)
-    )
-    growth: Any = recipe.growth
-    by_column = of_encoded(growth.limits, made.columns.layout, found.columns.n_features)
-    limits = replace(growth.limits, **by_column.of_limits)
-    recipe = replace(recipe, growth=replace(growth, limits=limits))
+    recipe = recipe_of(recipe, made, found.columns.n_features)
     return replace(found, rows=made.x, columns=made.columns, cuts=made.cuts, binning=made.binning, dataset=None), recipe
 
 

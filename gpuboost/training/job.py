@@ -81,9 +81,8 @@ def job(
     recipe = replace(recipe, sampling=for_training_rows(recipe.sampling, learn, target.rows.kept))
     _check_start(recipe, target, start)
     resume = None if start is None else start.ensemble
-    eval_rows = tuple(watched_set.x.shape[0] for watched_set in sets)
     automatic = params["device"] == "auto" and place is None
-    choice = settled(choice, automatic, recipe, inputs.cuts, target.rows, eval_rows, monitoring.means)
+    choice = settled(choice, automatic, recipe, inputs.cuts, target.rows, sets, monitoring)
     empty = resume or Ensemble(np.empty(0), inputs.cuts)
     with_offset = target.rows.offset is not None
     model = Saved(dict(params), empty, target.loss, inputs.columns, target.classes, offsets=with_offset)

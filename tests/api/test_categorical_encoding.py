@@ -67,6 +67,9 @@ def test_the_cpu_and_a_gpu_make_the_same_bytes_and_a_file_predicts_the_same(kind
             fits.append(model.fit(data.X, y, sample_weight=data.weight, eval_set=(data.X, y)))
             grouped_there = there.counts["kernel write_means"] > 0
             assert grouped_there == (device == "cuda" and kind != "one hot")
+            steps, sequences = model.fit_report_.rounds, 2 if kind == "two permutations" else 1
+            if kind in ("two permutations", "one", "one hot"):  # two rounds of each sequence are recorded
+                assert there.counts["graph"] >= (device == "cuda") * (steps - 2 * sequences)
         host, gpu = fits
         assert text_of(gpu, tmp_path) == text_of(host, tmp_path)
         assert gpu.evals_result_ == host.evals_result_

@@ -7,9 +7,11 @@ import re
 import numpy as np
 import pytest
 from emulator import emulated_gpu
+from support.examples import daily
 
 import gpuboost as gb
 from gpuboost.api.memory import SM_COUNT
+from gpuboost.backends.cuda.inputs.target_groups import CudaGroups
 
 
 def taken(model, x, y, **given):
@@ -117,16 +119,74 @@ def test_it_is_what_the_device_is_asked_for(rng, case):
     assert found >= 0.999 * told.total - 4_096  # what is needed for moments only is not seen between rounds
 
 
-def test_weights_and_eval_sets_count(rng):
-    x, weight = rng.permuted(np.tile(np.arange(600.0), (4, 1)), axis=1).T, rng.random(600)
-    model = gb.GradientBoostingRegressor(n_estimators=3)
+JUDGED = {
+    "means": (gb.GradientBoostingRegressor, {"eval_metric": ["rmse", "r2"]}, None),
+    "two classes": (gb.GradientBoostingClassifier, {"eval_metric": ["auc", "average_precision", "error", "f1"]}, 2),
+    "three classes": (gb.GradientBoostingClassifier, {"eval_metric": ["auc_ovr", "mcc", "top_k_accuracy@2"]}, 3),
+    "two labels": (gb.GradientBoostingClassifier, {"eval_metric": ["logloss", "auc"]}, None),
+    "two queries": (gb.GradientBoostingRanker, {"eval_metric": ["ndcg", "map"], "eval_at": [5, 10]}, None),
+}
+
+
+@pytest.mark.parametrize("case", daily(sorted(JUDGED, key=lambda case: case in ("three classes", "two labels")), 3))
+def test_weights_eval_sets_and_their_metrics_count(rng, case):
+    kind, params, classes = JUDGED[case]
+    n = 700
+    x, weight = rng.permuted(np.tile(np.arange(n * 1.0), (4, 1)), axis=1).T, rng.random(n)
+    y = x[:, 0] if classes is None else np.digitize(x[:, 0], n * np.arange(1, classes) / classes)
+    lists, known = (), {} if classes is None else {"n_classes": classes}
+    if case == "two labels":
+        y, known = (x[:, :2] > n / 2) * 1, {"n_outputs": 2, "loss": "logistic"}
+    if case == "two queries":
+        y, lists, known, weight = np.arange(n) % 2, (np.arange(n) // 350,), {"n_queries": 2}, np.repeat([0.5, 1.5], 350)
+    model = kind(n_estimators=3, **params)
     with emulated_gpu():
-        told = gb.estimate_memory(600, 4, model, weighted=True, eval_rows=600)
-        plain = gb.estimate_memory(600, 4, model)
-    assert told.breakdown["eval sets"] >= 600 * (4 + 4 + 8 + 8)
-    assert told.breakdown["labels"] == plain.breakdown["labels"] + 8 * 600
-    found = taken(model, x, x[:, 0], sample_weight=weight, eval_set=(x, x[:, 0]))
+        told = gb.estimate_memory(n, 4, model, weighted=True, eval_rows=n, eval_weighted=True, **known)
+        plain = gb.estimate_memory(n, 4, model, **known)
+    assert told.breakdown["eval sets"] >= n * (4 + 4 + 8)
+    assert told.breakdown["metrics"] >= n * (8 + (8 if case != "two queries" else 0))
+    assert told.breakdown["labels"] == plain.breakdown["labels"] + 8 * n
+    held_out = (x, y, *lists, weight)
+    group = {"group": lists[0]} if lists else {}
+    found = taken(model, x, y, sample_weight=weight, eval_set=held_out, **group)
     assert 0.99 * told.total - 8_192 <= found <= told.total
+
+
+OF_CATEGORIES = {
+    "statistics": ({"categorical_encoding": gb.OrderedTargetStatistics(2, counts=False)}, [300, 40]),
+    "sets": ({}, [200, 40]),
+    "a feature each": ({"categorical_encoding": "one_hot"}, [20]),
+}
+
+
+@pytest.mark.parametrize("case", OF_CATEGORIES)
+def test_categories_count(rng, case):
+    params, sizes = OF_CATEGORIES[case]
+    n = 3_000
+    x = np.column_stack([*(rng.permutation(n) % size for size in sizes), rng.permutation(n) / n])
+    model = gb.GradientBoostingRegressor(
+        n_estimators=4, max_depth=3, random_state=0, categorical_features=[*range(len(sizes))], **params
+    )
+    with emulated_gpu():
+        told = gb.estimate_memory(n, len(sizes) + 1, model, categories=sizes)
+    assert not told.breakdown["categories"]
+    assert 0.99 * told.total - 4_096 <= taken(model, x, x[:, -1] + 0.1 * rng.normal(size=n)) <= told.total
+
+
+def test_statistics_may_need_more_than_the_training(rng, monkeypatch):
+    n, used = 6_000, []
+    model = gb.GradientBoostingRegressor(
+        n_estimators=2, max_depth=1, max_bins=8, random_state=0, categorical_features=[0],
+        categorical_encoding=gb.OrderedTargetStatistics(1),
+    )  # fmt: skip
+    with emulated_gpu() as gpu:
+        told = gb.estimate_memory(n, 2, model, categories=[n])
+        answer = CudaGroups._answer
+        monkeypatch.setattr(CudaGroups, "_answer", lambda *given: (used.append(gpu.used()), answer(*given))[1])
+        model.set_params(device="cuda").fit(np.column_stack([np.arange(n), rng.normal(size=n)]), rng.normal(size=n))
+    assert told.breakdown["categories"] == told.total > n * (48 + 4 + 16 + 8 + 8)
+    assert len(used) == 2  # means, and numbers of rows
+    assert 0.99 * told.total <= max(used) <= told.total
 
 
 def test_it_grows_with_the_rows_as_it_says():
@@ -161,6 +221,8 @@ def test_parameters_take_precedence_over_the_estimators():
         ((10, 2.5), {}, gb.RecipeError, "n_features"),
         ((10, 3), {"n_classes": 1}, gb.RecipeError, "n_classes"),
         ((10, 3), {"eval_rows": -1}, gb.RecipeError, "eval_rows"),
+        ((10, 3), {"categories": [0]}, gb.RecipeError, "categories"),
+        ((10, 3), {"categories": [9] * 4}, gb.RecipeError, "categories: must be a list of at most 3 whole numbers"),
         ((10, 3), {"depth": 3}, gb.RecipeError, "depth: GradientBoostingRegressor has no such parameter"),
         ((10, 3), {"max_bins": 65_536}, gb.InputError, "max_bins"),
         ((10, 3), {"max_depth": -1}, gb.RecipeError, "max_depth"),

@@ -72,10 +72,10 @@ class Player:
         self.machine, self.verb = Machine(self.rounds), verb
         self.number, self.key = Input(self.rounds, 2), KeyInput(self.rounds)
 
-    def recordings(self, *args: Any, **kwargs: Any) -> int:
+    def recordings(self, *args: Any, sequence: int = 0, **kwargs: Any) -> int:
         """How many verbs were recorded in a round of this call."""
         before = self.runtime.recorded
-        with self.rounds.enclosed():
+        with self.rounds.enclosed(sequence):
             self.verb(self.machine, *args, **kwargs)
         return self.runtime.recorded - before
 
@@ -200,6 +200,25 @@ def test_values_of_two_types_differ(a, b):
     player = Player()
     player.replays(a)
     assert player.recordings(b) == 1
+
+
+def test_sequences_in_turn_have_a_recorded_round_each_and_buffers_in_common():
+    player, scores, rooms = Player(), [object() for _ in range(3)], set()
+
+    def play(x: Any, sequence: int) -> int:
+        before = player.runtime.recorded
+        with player.rounds.enclosed(sequence):
+            player.machine.second(x)
+            rooms.add(player.rounds.buffer(("room",), object))
+        return player.runtime.recorded - before
+
+    recorded = [[play(x, sequence) for sequence, x in enumerate(scores)] for _ in range(4)]
+    assert recorded == [[1, 1, 1], [1, 1, 1], [0, 0, 0], [0, 0, 0]]
+    assert player.runtime.graphs == 6
+    assert len(rooms) == 1
+    assert play(object(), 0) == 1  # another training: all are forgotten
+    assert len(rooms) == 2
+    assert [play(x, sequence) for sequence, x in enumerate(scores)] == [1, 1, 1]
 
 
 def test_arguments_by_keyword_are_those_by_position():

@@ -10,7 +10,7 @@ import sys
 import numpy as np
 from support.builders import model_bytes, random_case
 from emulator import emulated_runtime
-from gpuboost import losses
+from gpuboost import losses, metrics
 from gpuboost.backends.cuda.backend import Cuda
 from gpuboost.backends.cuda.device.collective import Alone
 from gpuboost.backends.cuda.all_reduce import RowsOfGpu
@@ -32,7 +32,28 @@ def train(case, recipe, chained=True, shared=False):
     backend.interactions(found, case.x[:30])
     assert model_bytes(found) == model_bytes(boost(recipe, case.data, Reference(), seed=2))
 
+def judge(loss, y, names, start=None, chained=True):
+    rng, n = np.random.default_rng(len(y)), len(y)
+    scores, runtime = rng.normal(size=(loss.n_outputs, n)).round(1), emulated_runtime("random", chained=chained)
+    backend, there = Cuda(runtime), runtime.upload(scores)
+    for metric in (metrics.get(name, loss) for name in names):
+        for weight in (None, np.repeat(rng.gamma(1.0, size=n // 7 + 1), 7)[:n]):
+            asked = metric.asked(y, weight, loss, start)
+            assert metric.finish(backend.score_metric(asked, there)()) == metric(y, scores, weight, loss, start)
+
+def judge_all(n, chained=True):
+    y = np.random.default_rng(n).integers(0, 6, n)
+    judge(losses.Logistic(), y % 2 * 1.0, ("auc", "average_precision", "error", "f1"), chained=chained)
+    judge(losses.Softmax(3), y % 3 * 1.0, ("top_k_accuracy@2", "mcc", "auc_ovr", "brier"), chained=chained)
+    judge(losses.Poisson(), y + 0.5, ("r2", "rmsle", "tweedie_deviance:1.5"), chained=chained)
+    judge(losses.Quantiles((0.1, 0.9)), y + 0.5, ("coverage",), chained=chained)
+    judge(losses.LambdaMART(), y % 4 * 1.0, ("ndcg@5", "map"), np.arange(0, n + 1, 7), chained=chained)
+
+if sys.argv[1] == "metrics":
+    judge_all(301)
+    sys.exit()
 if sys.argv[1] == "blocks":
+    judge_all(301, chained=False)
     train(random_case(1, 40, 3), Recipe(losses.SquaredError(), 1, growth=DepthWise(Limits(4, 2))), chained=False)
     sys.exit()
 few = random_case(2, 90, 3, target="3", most_cuts=9)
@@ -57,6 +78,14 @@ train(shares, Recipe(loss, 1, growth=DepthWise(Limits(6, 3, 2)), step=automatic(
 def test_trainings(sanitize):
     """Several outputs, by one tree too; drawn rows, control variates, lengths of leaves, constraints, shared rows."""
     result = sanitized(sanitize, TRAIN, "all")
+    assert result.returncode == 0, result.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sanitize", [pytest.param("undefined", marks=pytest.mark.thorough), "address", "thread"])
+def test_metrics(sanitize):
+    """Of two and of several classes and of rankings, with weights and without, equal scores among them."""
+    result = sanitized(sanitize, TRAIN, "metrics")
     assert result.returncode == 0, result.stdout
 
 

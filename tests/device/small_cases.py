@@ -61,7 +61,16 @@ def main(parts: Iterable[int] = range(PARTS)) -> None:
 
 
 def _other_estimators(x: np.ndarray, y: np.ndarray) -> None:
-    gb.GradientBoostingClassifier(n_estimators=4, device="cuda").fit(x, np.digitize(y, [-1, 1])).predict_proba(x)
+    weight = np.linspace(0.5, 1.5, len(x))
+    for labels, judged in (
+        (np.digitize(y, [-1, 1]), ["mcc", "auc_ovr", "brier", "error"]),
+        ((y > 0) * 1, ["auc", "average_precision", "f1"]),
+    ):
+        model = gb.GradientBoostingClassifier(n_estimators=4, device="cuda", eval_metric=judged)
+        model.fit(x, labels, eval_set=(x, labels, weight)).predict_proba(x)
+    gb.GradientBoostingRegressor(n_estimators=2, device="cuda", eval_metric=["r2", "rmsle"]).fit(
+        x, np.abs(y), eval_set=(x, np.abs(y), weight)
+    )
     for loss in ("lambdamart", "pairwise_logistic"):
         ranker = gb.GradientBoostingRanker(loss, n_estimators=4, device="cuda")
         ranker.fit(x, np.digitize(y, [-1, 1]), group=[1, 600, 4, 95])

@@ -244,6 +244,11 @@ def test_metrics_early_stopping_and_several_rounds_in_a_graph(tmp_path: Path) ->
         return file, model.evals_result_, model.fit_report_.rounds
 
     assert fitted("cuda") == fitted("cpu")
+    watched |= {"n_estimators": 12, "eval_metric": ["mcc", "auc_ovr", "f1_macro", "brier"]}
+    classes = np.digitize(y, [-0.5, 0.5])
+    assert fitted("cuda") == fitted("cpu")
+    watched["eval_metric"], classes = ["f1", "auc", "logloss"], np.column_stack([y > 0.5, y > 0.0]).astype(np.int64)
+    assert fitted("cuda") == fitted("cpu")
     make = partial(gb.GradientBoostingRegressor, n_estimators=200, max_depth=3)  # with graphs of several rounds
     check(tmp_path, make, x[:split], y[:split])
 

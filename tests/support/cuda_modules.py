@@ -175,14 +175,15 @@ def _asked_by_metrics() -> set[Asked]:
     runtime = emulated_runtime()
     backend, data = Cuda(runtime), in_lists(random_case(9, n, 3, target="binary").data)
     for name, loss in (
-        *product(("auc", "average_precision", "accuracy"), (Logistic(),)),
-        ("accuracy", Softmax(3)),
+        *product(("auc", "average_precision", "accuracy", "brier"), (Logistic(),)),
+        *product(("accuracy", "mcc", "auc_ovr"), (Softmax(3),)),
         *product(("ndcg", "map"), (LambdaMART(),)),
     ):
         metric = metrics.get(name, loss)
         scores = runtime.upload(rng.normal(size=(loss.n_outputs, n)))
         assert metric.asked is not None
-        asked = metric.asked(data.y, rng.gamma(1.0, size=n), loss, data.query_start)
+        y = rng.permutation(n) % loss.n_outputs * 1.0 if loss.n_outputs > 1 else data.y
+        asked = metric.asked(y, rng.gamma(1.0, size=n), loss, data.query_start)
         for _ in range(2):
             backend.score_metric(asked, scores)()
     return runtime.cp.sources

@@ -24,11 +24,19 @@ from gpuboost.backends.cuda import (
     leaves,
     line_search,
     random_shape,
+    score_metrics,
     subsets,
     target,
     user_kernels,
 )
-from gpuboost.backends.cuda.codegen.formulas import cross_entropy_formulas, density_formulas, formulas, list_formulas
+from gpuboost.backends.cuda.codegen.formulas import (
+    cross_entropy_formulas,
+    density_formulas,
+    formulas,
+    list_formulas,
+    probability_formulas,
+    term_formulas,
+)
 from gpuboost.backends.cuda.codegen.functions import DeviceFunction
 from gpuboost.backends.cuda.codegen.linking import link
 from gpuboost.backends.cuda.codegen.options import FLUSH, LINK, OPTIONS
@@ -77,6 +85,10 @@ def modules() -> Iterator[Linked]:
         for files in (target._POINTWISE, line_search._SEARCH):
             yield Linked(name, files[-1], source(*files, before=asked.text), asked.functions)
     yield from of_the_library()
+    softmax = probability_formulas()
+    yield Linked("probabilities", score_metrics.OF_CLASSES[-1], source(*score_metrics.OF_CLASSES), softmax.functions)
+    terms = term_formulas().functions
+    yield Linked("terms of metrics", score_metrics.OF_TERMS[-1], source(*score_metrics.OF_TERMS), terms)
     text, _, functions = user_kernels.factors_kernel()
     yield Linked("kept scores", "sampling/row_factors.py", text, functions)
     yield from _kernels_of_the_user(magnitude, magnitude)

@@ -13,7 +13,13 @@ from typing import Any
 import numpy as np
 from emulator.functions import on_the_cpu
 
-from gpuboost.backends.cuda.codegen.formulas import cross_entropy_formulas, density_formulas, functions_of
+from gpuboost.backends.cuda.codegen.formulas import (
+    cross_entropy_formulas,
+    density_formulas,
+    functions_of,
+    probability_formulas,
+    term_formulas,
+)
 from gpuboost.backends.cuda.codegen.functions import DeviceFunction
 from gpuboost.backends.cuda.codegen.row_functions import CALLED
 from gpuboost.kernels.common.normal_table import TABLE
@@ -33,6 +39,8 @@ def functions() -> Iterator[tuple[str, DeviceFunction, float]]:
         yield from ((file, function, 0.0) for function in called)
     yield from (("gradients/smoothed_ranking.cu", function, 0.0) for function in density_formulas().functions)
     yield from (("gradients/cross_entropy.cu", function, 0.0) for function in cross_entropy_formulas().functions)
+    yield from (("metrics/one_vs_rest.cu", function, 0.0) for function in probability_formulas().functions)
+    yield from (("metrics/terms.cu", function, 0.0) for function in term_formulas().functions)
     for name in registry.NAMES:
         loss = registry.get(name, n_classes=OUTPUTS)
         of_device = () if is_on_host(loss) else functions_of(loss)

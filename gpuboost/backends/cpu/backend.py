@@ -114,7 +114,7 @@ class Cpu:
 
     # the round
 
-    def recorded(self, step: int) -> AbstractContextManager[None]:
+    def recorded(self, step: int, sequence: int = 0) -> AbstractContextManager[None]:
         return NOT_RECORDED
 
     def collect(self, ensemble: Ensemble) -> Ensemble:

@@ -129,8 +129,8 @@ class Cuda:
 
     # the round
 
-    def recorded(self, step: int) -> AbstractContextManager[None]:
-        return self._rounds.enclosed()
+    def recorded(self, step: int, sequence: int = 0) -> AbstractContextManager[None]:
+        return self._rounds.enclosed(sequence)
 
     def repeat(self, trees: tuple[FittedTree, ...], rounds: int, left: int) -> Sequence[tuple[FittedTree, ...]]:
         handles = tuple(cast(DeviceTree, tree) for tree in trees)

@@ -14,20 +14,28 @@ from typing import Any
 import numpy as np
 
 from gpuboost.backends.cuda.array_cache import ArrayCache
+from gpuboost.backends.cuda.codegen.formulas import probability_formulas, term_formulas
 from gpuboost.backends.cuda.device.kernels import Kernels
 from gpuboost.backends.cuda.device.radix_sort import RADIX, blocks_of_digits, chunks_of
 from gpuboost.backends.cuda.device.recorder import Recorder
 from gpuboost.losses.averages import pieces_scale
 from gpuboost.scoring import curves
-from gpuboost.scoring.questions import CurveArea, HitShare, ListMean, ScoreMetric
+from gpuboost.scoring.questions import AreasOfClasses, ClassScore, CurveArea, HitShare, ListMean, ScoreMetric, TermMean
 from gpuboost.types import Array
 
 THREADS, KEY_BITS, PIECES = 256, 64, 3  # as in the kernels
 CURVES = {"roc": 0, "precision_recall": 1}  # as in curves.cu
+LINKS = {"identity": 0, "log": 1, "logistic": 2}  # as in terms.cu
+TERMS = {
+    "squared": 0, "absolute": 1, "relative": 2, "symmetric": 3, "logarithmic": 4, "poisson": 5, "gamma": 6,
+    "tweedie": 7, "quantile": 8, "expectile": 9, "huber": 10, "coverage": 11, "width": 12,
+}  # fmt: skip
 RULES = {"ndcg": 0, "map": 1, "mrr": 2, "precision": 3, "recall": 3}  # as in lists.cu
 _HITS = ("common/common.cuh", "metrics/pieces.cuh", "metrics/hits.cu")
 _SORT = ("common/common.cuh", "common/blocks.cuh", "common/ordered_float.cuh", "common/radix.cuh")
 _CURVES = (*_SORT, "metrics/pieces.cuh", "metrics/curves.cu")
+OF_TERMS = ("common/common.cuh", "metrics/pieces.cuh", "metrics/terms.cu")
+OF_CLASSES = ("common/common.cuh", "common/ordered_float.cuh", "metrics/one_vs_rest.cu")
 _LISTS = ("common/common.cuh", "gradients/ordering.cuh", "metrics/lists.cu")
 
 
@@ -59,6 +67,7 @@ class ScoreMetrics:
     def __init__(self, runtime: Recorder, arrays: ArrayCache) -> None:
         self._runtime, self._arrays = runtime, arrays
         self._hits, self._curves, self._lists = (Kernels(runtime, *files) for files in (_HITS, _CURVES, _LISTS))
+        self._of_classes, self._terms = (Kernels(runtime, *files) for files in (OF_CLASSES, OF_TERMS))
         self._asked: dict[int, _Asked] = {}
         self._rooms: dict[int, _SortRoom] = {}  # by the number of rows
 
@@ -82,9 +91,15 @@ class ScoreMetrics:
 
     def _work(self, asked: ScoreMetric, scores: Array) -> Callable[[], Array]:
         """The function that launches what answers the question, and returns where the answer will be."""
-        if isinstance(asked, HitShare):
-            return self._hit_share(asked, scores)
-        return self._curve_area(asked, scores) if isinstance(asked, CurveArea) else self._list_mean(asked, scores)
+        answers: dict[type, Callable[[Any, Array], Callable[[], Array]]] = {
+            HitShare: self._hit_share,
+            ClassScore: self._class_score,
+            CurveArea: self._curve_area,
+            AreasOfClasses: self._areas_of_classes,
+            TermMean: self._term_mean,
+            ListMean: self._list_mean,
+        }
+        return answers[type(asked)](asked, scores)
 
     def _hit_share(self, asked: HitShare, scores: Array) -> Callable[[], Array]:
         k, n = scores.shape
@@ -102,41 +117,121 @@ class ScoreMetrics:
 
         return work
 
-    def _curve_area(self, asked: CurveArea, scores: Array) -> Callable[[], Array]:
-        n, room = scores.shape[1], self._room(scores.shape[1])
-        chunks = chunks_of(n)
-        ones, sums = self._arrays.array(asked.ones, np.uint8), self._runtime.zeros(PIECES, np.int64)
-        units = {"units": self._arrays.nothing.view(np.int64), "has_units": False}
-        if asked.units is not None:
-            units = {"units": self._arrays.array(asked.units, np.int64), "has_units": True}
-        most = curves.bound(asked.curve, asked.positive, asked.negative)
+    def _class_score(self, asked: ClassScore, scores: Array) -> Callable[[], Array]:
+        k, n = scores.shape
+        y, cells = self._arrays.array(asked.y, np.float64), self._runtime.empty(n, np.int32)
+        weight, sums = self._arrays.weight(asked.weight), self._runtime.zeros(asked.shape, np.int64)
+        classes = len(asked.true)
+        of_class = max(1, min(*self._blocks(n), 8 * self._runtime.sm_count // classes))
 
         def work() -> Array:
-            grid, block = self._chunks(chunks), (THREADS,)
             self._runtime.fill(sums, 0)
-            (keys, marks), moved = room.pairs
-            self._curves("make_keys")(self._blocks(n), block, scores=scores[0], ones=ones, n=n, keys=keys, marks=marks)
-            of_chunks = {"chunks": chunks, "counts": room.counts}
-            for shift in range(0, KEY_BITS, 8):
-                digit = {"n": n, "shift": shift, **of_chunks}
-                self._curves("count_scores")(grid, block, keys=keys, **digit)
-                self._curves("place_scores")(
-                    blocks_of_digits(chunks), block, **of_chunks, bases=room.bases, arrived=room.arrived
-                )
-                self._curves("order_scores")(
-                    grid, block,
-                    keys=keys, marks=marks, **digit, bases=room.bases, moved_keys=moved[0], moved_marks=moved[1],
-                )  # fmt: skip
-                (keys, marks), moved = moved, (keys, marks)
-            rows = {"keys": keys, "marks": marks, **units, "n": n, "chunks": chunks, **room.of_chunks}
-            self._curves("sum_chunks")(grid, block, **rows, arrived=room.arrived)
-            self._curves("write_steps")(grid, block, **rows, **room.steps)
-            self._curves("sum_terms")(
-                self._blocks(n), block,
-                **room.steps, steps=room.of_chunks["ends"][chunks:], curve=CURVES[asked.curve],
-                scale=pieces_scale(most), sums=sums,
+            grid, block = self._blocks(n), (THREADS,)
+            self._hits("predict_classes")(grid, block, y=y, scores=scores, n=n, k=k, cells=cells)
+            self._hits("sum_cells")(
+                (of_class, classes), block,
+                cells=cells, **weight, n=n, scale=pieces_scale(asked.largest), sums=sums,
             )  # fmt: skip
             return sums
+
+        return work
+
+    def _curve_area(self, asked: CurveArea, scores: Array) -> Callable[[], Array]:
+        n, room = scores.shape[1], self._room(scores.shape[1])
+        ones, sums = self._arrays.array(asked.ones, np.uint8), self._runtime.zeros(PIECES, np.int64)
+        units, most = self._units(asked.units), curves.bound(asked.curve, asked.positive, asked.negative)
+
+        def work() -> Array:
+            self._runtime.fill(sums, 0)
+            keys, marks = room.pairs[0]
+            made = {"n": n, "keys": keys, "marks": marks}
+            self._curves("make_keys")(self._blocks(n), (THREADS,), scores=scores[0], ones=ones, **made)
+            self._sum_terms(room, n, units, asked.curve, most, sums)
+            return sums
+
+        return work
+
+    def _areas_of_classes(self, asked: AreasOfClasses, scores: Array) -> Callable[[], Array]:
+        (k, n), room = scores.shape, self._room(scores.shape[1])
+        y, sums = self._arrays.array(asked.y, np.float64), self._runtime.zeros((k, PIECES), np.int64)
+        tops, totals = (self._runtime.empty(n, np.float64) for _ in range(2))
+        units, most = (
+            self._units(asked.units),
+            [curves.bound("roc", *both) for both in zip(asked.positive, asked.negative, strict=True)],
+        )
+
+        def work() -> Array:
+            grid, block, exp = self._blocks(n), (THREADS,), probability_formulas()
+            self._runtime.fill(sums, 0)
+            odds = {"n": n, "tops": tops, "totals": totals}
+            self._of_classes("sum_odds", *exp)(grid, block, scores=scores, k=k, **odds)
+            for c in range(k):
+                keys, marks = room.pairs[0]
+                made = {"y": y, "own": scores[c], "number": c, "keys": keys, "marks": marks}
+                self._of_classes("make_class_keys", *exp)(grid, block, **made, **odds)
+                self._sum_terms(room, n, units, "roc", most[c], sums[c])
+            return sums
+
+        return work
+
+    def _units(self, units: Array | None) -> dict[str, Any]:
+        """Arguments of kernels that sum integer weights, if any."""
+        if units is None:
+            return {"units": self._arrays.nothing.view(np.int64), "has_units": False}
+        return {"units": self._arrays.array(units, np.int64), "has_units": True}
+
+    def _sum_terms(
+        self, room: _SortRoom, n: int, units: dict[str, Any], curve: curves.Curve, most: float, sums: Array
+    ) -> None:
+        """Launch what adds up the pieces of a curve's terms, of the keys and marks in the first pair of ``room``."""
+        chunks = chunks_of(n)
+        grid, block = self._chunks(chunks), (THREADS,)
+        (keys, marks), moved = room.pairs
+        of_chunks = {"chunks": chunks, "counts": room.counts}
+        for shift in range(0, KEY_BITS, 8):
+            digit = {"n": n, "shift": shift, **of_chunks}
+            self._curves("count_scores")(grid, block, keys=keys, **digit)
+            self._curves("place_scores")(
+                blocks_of_digits(chunks), block, **of_chunks, bases=room.bases, arrived=room.arrived
+            )
+            self._curves("order_scores")(
+                grid, block,
+                keys=keys, marks=marks, **digit, bases=room.bases, moved_keys=moved[0], moved_marks=moved[1],
+            )  # fmt: skip
+            (keys, marks), moved = moved, (keys, marks)
+        rows = {"keys": keys, "marks": marks, **units, "n": n, "chunks": chunks, **room.of_chunks}
+        self._curves("sum_chunks")(grid, block, **rows, arrived=room.arrived)
+        self._curves("write_steps")(grid, block, **rows, **room.steps)
+        self._curves("sum_terms")(
+            self._blocks(n), block,
+            **room.steps, steps=room.of_chunks["ends"][chunks:], curve=CURVES[curve], scale=pieces_scale(most),
+            sums=sums,
+        )  # fmt: skip
+
+    def _term_mean(self, asked: TermMean, scores: Array) -> Callable[[], Array]:
+        k, n = scores.shape
+        y, terms = self._arrays.array(asked.y, np.float64), self._runtime.empty(n, np.float64)
+        weight, found = self._arrays.weight(asked.weight), self._runtime.zeros(PIECES + 2, np.int64)
+
+        def work() -> Array:
+            self._runtime.fill(found, 0)
+            grid, block, above, functions = self._blocks(n), (THREADS,), found[PIECES:], term_formulas()
+            rows = {"y": y, "scores": scores, "n": n, "k": k, "terms": terms}
+            if asked.link == "softmax":
+                self._terms("write_class_terms", *functions)(grid, block, **rows)
+            else:
+                of: dict[str, Any] = {
+                    "link": LINKS[asked.link],
+                    "scale": asked.scale,
+                    "rule": TERMS[asked.rule],
+                    "a": asked.parameter,
+                }
+                self._terms("write_terms", *functions)(grid, block, **rows, **of)
+            self._terms("find_largest", *functions)(grid, block, terms=terms, n=n, above=above)
+            self._terms("sum_weighted", *functions)(
+                grid, block, terms=terms, **weight, n=n, above=above, heaviest=asked.heaviest, sums=found
+            )
+            return found
 
         return work
 

@@ -72,7 +72,7 @@ class Reference:
 
     # the round
 
-    def recorded(self, step: int) -> AbstractContextManager[None]:
+    def recorded(self, step: int, sequence: int = 0) -> AbstractContextManager[None]:
         return nullcontext()
 
     def collect(self, ensemble: Ensemble) -> Ensemble:

@@ -106,7 +106,7 @@ class Sharded(Machine):
 
     # the round
 
-    def recorded(self, step: int) -> AbstractContextManager[None]:
+    def recorded(self, step: int, sequence: int = 0) -> AbstractContextManager[None]:
         return nullcontext()
 
     # the target, once a round

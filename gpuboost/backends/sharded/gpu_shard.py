@@ -134,8 +134,8 @@ class GpuShard:
 
     # the round
 
-    def open_round(self, step: int) -> None:
-        self._round = self._cuda.recorded(step)
+    def open_round(self, step: int, sequence: int) -> None:
+        self._round = self._cuda.recorded(step, sequence)
         self._round.__enter__()
 
     def close_round(self) -> None:

@@ -86,10 +86,10 @@ class ShardedGpus(Machine):
     # the round
 
     @contextmanager
-    def recorded(self, step: int) -> Iterator[None]:
+    def recorded(self, step: int, sequence: int = 0) -> Iterator[None]:
         queue = self._queue
         queue.is_open = True
-        self._calls.tell(GpuShard.open_round, step)
+        self._calls.tell(GpuShard.open_round, step, sequence)
         try:
             yield
         except BaseException:

@@ -29,7 +29,9 @@ PURPOSES = {
     "histograms": "histograms of nodes",
     "lines": "sums of the children that are built",
     "trees": "nodes and finished trees",
-    "eval sets": "bins, target and scores of eval sets",
+    "categories": "ordered target statistics of categories, before the training",
+    "eval sets": "bins and scores of eval sets",
+    "metrics": "targets and weights of eval sets, and memory of their metrics",
     "other": "other",
 }
 """Purposes of memory. The first nine grow with the rows."""

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from gpuboost import components
 from gpuboost.backends.cuda.device.dry_run import CountedArray, DryRun
 from gpuboost.backends.cuda.device.gpus import open_gpu
 from gpuboost.backends.protocol import Backend
@@ -22,19 +21,13 @@ from gpuboost.losses.protocol import Loss, n_targets
 from gpuboost.recipe import Recipe
 from gpuboost.records import declared
 from gpuboost.training.memory.breakdown import OF_ROWS, PURPOSES, TracedBackend
-from gpuboost.types import (
-    Array,
-    Cuts,
-    Ensemble,
-    Progress,
-    TrainingSet,
-)
+from gpuboost.training.memory.watched import WatchedRows, Watching
+from gpuboost.types import Array, Cuts, Ensemble, TrainingSet
 
 if TYPE_CHECKING:  # it imports kernels, which take a while
-    from gpuboost.backends.cuda.backend import Cuda
     from gpuboost.backends.cuda.codegen.functions import DeviceFunction
 
-ROUNDS = 3  # after two rounds, all arrays of a training are allocated
+ROUNDS = 3  # of each sequence of trees: after two rounds, all arrays of a training are allocated
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,49 +78,36 @@ def check_room(device: str, recipe: Recipe, needed: MemoryEstimate) -> None:
 
 
 def training_memory(
-    recipe: Recipe, cuts: Cuts, sm_count: int, rows: RowMetadata, eval_rows: tuple[int, ...] = ()
+    recipe: Recipe, cuts: Cuts, runtime: DryRun, rows: RowMetadata, watching: Watching | None = None
 ) -> MemoryEstimate:
-    """The memory that the driver allocates to train this recipe on the kept rows."""
-    return training_needs(recipe, cuts, sm_count, rows, eval_rows).memory
+    """The memory that the driver allocates to train this recipe on the kept rows.
+
+    Of the peak, which may have been before the training if ``runtime`` has been used.
+    """
+    return training_needs(recipe, cuts, runtime, rows, watching).memory
 
 
 def training_needs(
-    recipe: Recipe, cuts: Cuts, sm_count: int, rows: RowMetadata, eval_rows: tuple[int, ...] = ()
+    recipe: Recipe, cuts: Cuts, runtime: DryRun, rows: RowMetadata, watching: Watching | None = None
 ) -> Needs:
     """Memory and functions of the first ROUNDS rounds, by a dry run."""
     from gpuboost.backends.cuda.backend import Cuda
 
-    n, runtime = rows.n_kept, DryRun(sm_count)
+    n = rows.n_kept
     machine = Cuda(runtime)
     backend = TracedBackend(machine, runtime)
     bins = backend.quantise(CountedArray((n, cuts.n_columns), np.float32), cuts)
     with runtime.purpose("labels"):
         y = _target(runtime, n, recipe.loss)
         data = TrainingSet(bins, cuts, y, rows.real_weight, rows.multiplicity, rows.query_start)
-    with runtime.purpose("eval sets"):
-        watched = [_watched(machine, runtime, n_watched, recipe.loss, cuts) for n_watched in eval_rows]
-
-    def watch(progress: Progress) -> bool:
-        with runtime.purpose("eval sets"):
-            for eval_set, scores in watched:
-                for tree in progress.trees:
-                    components.add(machine, scores, tree, progress.factor, eval_set)
-                if rows.query_start is None:  # losses of rankings have no sum over rows
-                    machine.loss_value(recipe.loss, scores, eval_set.y, None)
-        return False
-
+    watch = WatchedRows(machine, runtime, recipe, cuts, watching or Watching())
     if isinstance(recipe.base_learner, BestOfFamilies):
         recipe = replace(recipe, base_learner=DryRunOfFamilies.of(recipe.base_learner.families))
     begin = Ensemble(np.zeros(recipe.loss.n_outputs), cuts)
-    few = replace(recipe, rounds=min(recipe.rounds, ROUNDS), execution=synchronous(recipe.execution))
+    watch.begin(data, begin)
+    few = replace(recipe, rounds=min(recipe.rounds, ROUNDS * recipe.sequences), execution=synchronous(recipe.execution))
     boost(few, data, cast(Backend, backend), watch=watch, resume=begin)
     return Needs(MemoryEstimate(n, cuts.n_features, backend.breakdown(data)), tuple(runtime.functions))
-
-
-def _watched(machine: Cuda, runtime: DryRun, n: int, loss: Loss, cuts: Cuts) -> tuple[TrainingSet, Array]:
-    bins = machine.quantise(CountedArray((n, cuts.n_columns), np.float32), cuts)
-    rows = TrainingSet(bins, cuts, _target(runtime, n, loss))
-    return rows, machine.start(rows, np.zeros(loss.n_outputs))
 
 
 def _target(runtime: DryRun, n: int, loss: Loss) -> Array:

@@ -492,6 +492,8 @@ def _functions() -> list[Call]:
         "n_outputs": "anything",
         "weighted": "flag",
         "eval_rows": "count or 0",
+        "eval_weighted": "flag",
+        "categories": "anything",
         "n_queries": "anything",
     }
     chains = {"model": "model", "X": "rows", "y": "target", "n_chains": "count", "sample_weight": "weight"}

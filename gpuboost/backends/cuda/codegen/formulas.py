@@ -131,6 +131,19 @@ def cross_entropy_formulas() -> Formulas:
 
 
 @cache
+def probability_formulas() -> Formulas:
+    """``exp_of``, for the probabilities in ``one_vs_rest.cu``."""
+    return Formulas("", (DeviceFunction("exp_of", elementary.exp, ("f64",)),))
+
+
+@cache
+def term_formulas() -> Formulas:
+    """``exp_of`` and ``log_of``, for the terms in ``terms.cu``."""
+    log = DeviceFunction("log_of", elementary.log, ("f64",))
+    return Formulas("", (*probability_formulas().functions, log))
+
+
+@cache
 def density_formulas() -> Formulas:
     """``exp_of``, for the densities in ``smoothed_ranking.cu``."""
     text = f"#define FARTHEST ({FARTHEST.hex()})\n"

@@ -3,7 +3,8 @@
 A verb is a method under ``@recorded_verb()``. The key of a call is the method, its object and all of its arguments, and
 nothing else may affect its launches. After two consecutive rounds of equal calls, their launches become a graph: from
 then on the methods are not called, calls return the recorded results, and the graph is launched at the end of the
-round. A round that differs from the recorded one is executed verb by verb, from its first verb on.
+round. A round that differs from the recorded one is executed verb by verb, from its first verb on. Sequences of trees
+that grow in turn, each from scores of its own, have a recorded round each, and their buffers in common.
 
 An input that may change from round to round without a new recording is an argument of a type of ``inputs``: the address
 of 32-bit words on the device, not their value. The words are written before a verb's work, or before the graph.
@@ -16,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, is_dataclass, replace
 from functools import partial, wraps
 from inspect import signature
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, TypeVarTuple, Unpack, cast
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar, TypeVarTuple, Unpack, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +44,9 @@ class _Step:
     launches: list[Callable[[], None]]
     replayable: bool
     takes: bool
+
+
+_Recorded: TypeAlias = tuple[list[_Step], Callable[[], None] | None, dict[int, Callable[[], None]]]
 
 
 def _nothing() -> None:
@@ -95,9 +99,10 @@ class RecordedRound:
         self._staged: list[NDArray[Any]] = [runtime.pinned(WORDS, np.uint32) for _ in range(UPLOADS)]
         self._written, self._dirty, self._reserved = 0, True, 0
         self._buffers: dict[Any, Any] = {}
-        self._before: list[_Step] = []  # the last round, or the recorded one
+        self._before: list[_Step] = []  # the last round, or the recorded one, of this sequence
         self._graph: Callable[[], None] | None = None
         self._several: dict[int, Callable[[], None]] = {}  # graphs of several rounds
+        self._sequence, self._others = 0, dict[int, _Recorded]()  # these three of the other sequences
         self._now: list[_Step] = []
         self._open, self._replaying = False, False
         self._set: dict[int, tuple[int, ...]] = {}  # inputs of this round
@@ -110,7 +115,9 @@ class RecordedRound:
         return self._open
 
     @contextmanager
-    def enclosed(self) -> Iterator[None]:
+    def enclosed(self, sequence: int = 0) -> Iterator[None]:
+        """Context of the verbs of one round of that sequence."""
+        self._turn_to(sequence)
         self._open, self._replaying, self._alike = True, self._graph is not None, True
         self._now, self._set, self._twins = [], {}, {}
         try:
@@ -148,8 +155,11 @@ class RecordedRound:
             self._words[place] = ()
 
     def forget(self) -> None:
-        """Drop the graph, and the memory of the rounds so far."""
+        """Drop the graphs, and the memory of the rounds so far."""
+        if any(graph is not None for _, graph, _ in self._others.values()):
+            self._runtime.wait()
         self._drop_graph()
+        self._others = {}
         self._before, self._now, self._buffers, self._postponed = [], [], {}, None
 
     def call(self, work: Callable[[Unpack[Arguments]], T], *arguments: *Arguments, takes: bool = False) -> T:
@@ -217,6 +227,12 @@ class RecordedRound:
         self._set[place] = words
         self._put(place, words)
 
+    def _turn_to(self, sequence: int) -> None:
+        if sequence != self._sequence:
+            self._others[self._sequence] = self._before, self._graph, self._several
+            self._before, self._graph, self._several = self._others.pop(sequence, ([], None, {}))
+            self._sequence = sequence
+
     def _put(self, place: int, words: tuple[int, ...]) -> None:
         if self._words[place] != words:
             self._words[place], self._dirty = words, True
@@ -226,7 +242,7 @@ class RecordedRound:
         place = len(self._now)
         expected = self._before[place] if place < len(self._before) else None
         self._alike = self._alike and expected is not None and self._same(key, expected.key)
-        if place == 0 and not self._alike:  # another training
+        if place == 0 and not self._alike and (self._before or not self._sequence):  # another training
             self.forget()
         self._write_inputs()
         before = None if takes else self.take()

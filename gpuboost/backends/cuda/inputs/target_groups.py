@@ -51,7 +51,7 @@ class CudaGroups:
         self._kernels = Kernels(runtime, *_FILES, before=f"#define SOURCE f{bits}\n#define BITS u{bits}\n")
         self._n = n = grouping.units.values.shape[1]
         self._chunks, empty = chunks_of(n), runtime.empty
-        self._orders = [runtime.upload(order.astype(np.uint32)) for order in grouping.orders]
+        self._orders = [runtime.upload(np.asarray(order, np.uint32)) for order in grouping.orders]
         self._units = [runtime.upload(values) for values in grouping.units.values]
         kept = np.zeros(1, np.int64) if grouping.kept is None else grouping.kept
         self._kept = {"kept": runtime.upload(kept), "has_kept": grouping.kept is not None}

@@ -1,0 +1,97 @@
+"""Eval sets and their metrics in a dry run: what a device allocates to score and to judge them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from gpuboost import components, metrics
+from gpuboost.backends.cuda.device.dry_run import CountedArray, DryRun
+from gpuboost.backends.protocol import Backend
+from gpuboost.data.row_metadata import RowMetadata
+from gpuboost.losses.base import of_output
+from gpuboost.losses.protocol import Loss, is_list_loss, n_targets
+from gpuboost.recipe import Recipe
+from gpuboost.state.scores import RunningScores
+from gpuboost.training.callbacks import RawEvalSet
+from gpuboost.training.rows import weight_of
+from gpuboost.types import Array, Cuts, Ensemble, Progress, TrainingSet
+
+if TYPE_CHECKING:  # it imports kernels, which take a while
+    from gpuboost.backends.cuda.backend import Cuda
+
+
+@dataclass(frozen=True, slots=True)
+class Watching:
+    """The eval sets of a training, and the metrics that judge them."""
+
+    sets: tuple[RawEvalSet, ...] = ()  # x is not read
+    metrics: tuple[metrics.Metric, ...] = ()
+
+
+def eval_set_of(n: int, loss: Loss, *, weighted: bool, rows_of_query: int) -> RawEvalSet:
+    """An eval set of this size whose target every metric of the loss accepts that a device computes."""
+    k = n_targets(loss)
+    classes = loss.n_outputs if loss.task == "multiclass" else 2
+    labels = np.arange(n) % classes * 1.0
+    y = labels if k == 1 else np.repeat(labels[:, None], k, axis=1)
+    start = np.append(np.arange(0, n, rows_of_query), n) if is_list_loss(loss) else None
+    rows = RowMetadata.of(n, np.linspace(0.5, 1.5, n) if weighted else None)
+    return RawEvalSet("", None, y, replace(rows, query_start=start))
+
+
+class WatchedRows:
+    """A watch for ``boost`` that adds trees to the scores of the eval sets, and asks for their metrics."""
+
+    def __init__(self, machine: Cuda, runtime: DryRun, recipe: Recipe, cuts: Cuts, watching: Watching) -> None:
+        self._machine, self._runtime, self._recipe, self._metrics = machine, runtime, recipe, watching.metrics
+        with runtime.purpose("eval sets"):
+            self._data = [self._binned(raw, cuts) for raw in watching.sets]
+        self._scores: list[RunningScores] = []
+        self._asked: list[Callable[[], object]] = []
+
+    def begin(self, data: TrainingSet, ensemble: Ensemble) -> None:
+        """Allocate the scores, and prepare what is asked of them. data: of the training."""
+        chain = self._recipe.chain(data, ensemble)
+        with self._runtime.purpose("eval sets"):
+            self._scores = [
+                RunningScores.of(cast(Backend, self._machine), rows, ensemble, chain.shrink, averages=chain.averages)
+                for rows in self._data
+            ]
+        for rows, scores in zip(self._data, self._scores, strict=True):
+            for metric in self._metrics:
+                self._asked += self._questions(metric, self._recipe.loss, scores.values, rows)
+
+    def __call__(self, progress: Progress) -> bool:
+        with self._runtime.purpose("eval sets"):
+            for rows, scores in zip(self._data, self._scores, strict=True):
+                for tree in progress.trees:
+                    components.add(cast(Backend, self._machine), scores.sums, tree, progress.factor, rows)
+        with self._runtime.purpose("metrics"):
+            for ask in self._asked:
+                ask()
+        return False
+
+    def _binned(self, raw: RawEvalSet, cuts: Cuts) -> TrainingSet:
+        x: Any = CountedArray((raw.rows.n_kept, cuts.n_columns), np.float32)
+        return raw.rows.training_set(self._machine.quantise(x, cuts), cuts, raw.y)
+
+    def _questions(
+        self, metric: metrics.Metric, loss: Loss, scores: Array, data: TrainingSet
+    ) -> Iterator[Callable[[], object]]:
+        """Calls of the device by which ``callbacks.measure`` computes a metric; none if the host computes it."""
+        weight, machine = weight_of(data), self._machine
+        if metric.each is not None:
+            rows = replace(data, weight=weight, multiplicity=None)
+            for c, y in enumerate(np.ascontiguousarray(data.y.T)):
+                one = replace(rows, y=y)
+                yield from self._questions(metric.each, of_output(loss, c), scores[c : c + 1], one)
+        elif (mean := metric.mean_of) is not None:
+            yield lambda: machine.mean_loss(mean, scores, data.y, weight)
+        elif metric.asked is not None and not (metric.by_query and data.query_start is None):
+            asked = metric.asked(data.y, weight, loss, data.query_start)
+            if asked is not None:
+                yield lambda: machine.score_metric(asked, scores)
