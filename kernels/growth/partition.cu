@@ -126,11 +126,11 @@ static __device__ __forceinline__ void take_places(u32 *counter, const i32 *line
 #pragma unroll
     for (i32 u = 0; u < PER_THREAD; ++u) {
         place[u] = __popc(mates[u] & ((1u << lane) - 1));
-        base[u] = line[u] >= 0 && place[u] == 0 ? atomicAdd(counter + line[u], (u32)__popc(mates[u])) : 0;
+        base[u] = line[u] >= 0 && mates[u] >> lane == 1 ? atomicAdd(counter + line[u], (u32)__popc(mates[u])) : 0;
     }
 #pragma unroll
     for (i32 u = 0; u < PER_THREAD; ++u)
-        place[u] += __shfl_sync(FULL_WARP, base[u], __ffs(mates[u]) - 1);
+        place[u] += __shfl_sync(FULL_WARP, base[u], 31 - __clz(mates[u]));
 }
 
 // The same where the places are not needed.
@@ -257,53 +257,55 @@ route(const u8 *columns, i32 n, const u32 *pairs, SLOT *__restrict__ slot_of_row
     __syncthreads();
     for (; begin < end; begin += stride, odd ^= 1) {
         const u32 row = begin + i * PER_THREAD, listed = row - stride; // the rows that are listed on this way round
-        const i32 rows = m - row; // of this thread and those after it; none: 0 or less
-        const u8 *bins = columns + row;
-        const Slots slots = next;
-        u32 code[PER_THREAD];
-#pragma unroll
-        for (i32 u = 0; u < PER_THREAD; ++u) { // all loads of a kind before the first is needed
-            const i32 feature = way_from(near, routes, slots.of(u)).feature;
-            code[u] = feature >= 0 && u < rows ? bins[(u64)(u32)feature * (u32)n + u] : 0;
-        }
         uint4 own = {};
         if (lists && listed < m)
             own = ((const uint4 *)pairs)[wide ? listed / 2 : listed / PER_THREAD];
-        if (!first && row + stride < m)
-            next = *(const Slots *)(slot_of_row + row + stride);
-        if (lists && shared && i < n_lines)
+        if (begin < m) { // on the last way round rows are only listed
+            const i32 rows = m - row; // of this thread and those after it; none: 0 or less
+            const u8 *bins = columns + row;
+            const Slots slots = next;
+            u32 code[PER_THREAD];
+#pragma unroll
+            for (i32 u = 0; u < PER_THREAD; ++u) { // all loads of a kind before the first is needed
+                const i32 feature = way_from(near, routes, slots.of(u)).feature;
+                code[u] = feature >= 0 && u < rows ? bins[(u64)(u32)feature * (u32)n + u] : 0;
+            }
+            if (!first && row + stride < m)
+                next = *(const Slots *)(slot_of_row + row + stride);
+            i32 line[PER_THREAD], place[PER_THREAD];
+            Slots after = {};
+            __syncwarp(); // all loads have begun, and ways are read anew: to keep them would take the codes' registers
+#pragma unroll
+            for (i32 u = 0; u < PER_THREAD; ++u) {
+                const i32 slot = slots.of(u);
+                const Way way = way_from(near, routes, slot);
+                const bool moved = moves(way, code[u], nodes, node_of_slot, slot);
+                const i32 to = moved ? way.slot : slot;
+                after.add(u, to);
+                line[u] = u < rows ? line_of(way, moved) : -1;
+                if (last && leaves && u < rows)
+                    leaf_of_row[row + u] = node_of_slot[to];
+            }
+            if (!last && rows > 0)
+                *(Slots *)(slot_of_row + row) = after;
+            if (!lists) {
+                if (n_lines && shared)
+                    count_rows(count[0], line);
+                else if (n_lines)
+                    count_rows(cursor, line);
+                continue;
+            }
+            if (shared)
+                take_places(count[odd], line, place);
+            else
+                take_places(cursor, line, place);
+#pragma unroll
+            for (i32 u = 0; u < PER_THREAD; ++u)
+                where[odd][u][i] = shared ? (u32)line[u] << PLACE_BITS | place[u]
+                    : line[u] < 0 ? NOWHERE : place_in_list(target_of(lines[line[u]]), place[u]);
+        }
+        if (shared && i < n_lines)
             targets[odd ^ 1][i] = {of_line[i].at + of_line[i].step * (i32)before, of_line[i].step};
-        i32 line[PER_THREAD], place[PER_THREAD];
-        Slots after = {};
-        __syncwarp(); // all loads have begun, and ways are read anew: to keep them would take the codes' registers
-#pragma unroll
-        for (i32 u = 0; u < PER_THREAD; ++u) {
-            const i32 slot = slots.of(u);
-            const Way way = way_from(near, routes, slot);
-            const bool moved = moves(way, code[u], nodes, node_of_slot, slot);
-            const i32 to = moved ? way.slot : slot;
-            after.add(u, to);
-            line[u] = u < rows ? line_of(way, moved) : -1;
-            if (last && leaves && u < rows)
-                leaf_of_row[row + u] = node_of_slot[to];
-        }
-        if (!last && rows > 0)
-            *(Slots *)(slot_of_row + row) = after;
-        if (!lists) {
-            if (n_lines && shared)
-                count_rows(count[0], line);
-            else if (n_lines)
-                count_rows(cursor, line);
-            continue;
-        }
-        if (shared)
-            take_places(count[odd], line, place);
-        else
-            take_places(cursor, line, place);
-#pragma unroll
-        for (i32 u = 0; u < PER_THREAD; ++u)
-            where[odd][u][i] = shared ? (u32)line[u] << PLACE_BITS | place[u]
-                : line[u] < 0 ? NOWHERE : place_in_list(target_of(lines[line[u]]), place[u]);
         __syncthreads();
         if (shared && i < n_lines) {
             const u32 rows_of_line = count[odd][i];
