@@ -116,7 +116,7 @@ scan_values(const u64 *values, i32 n, i32 chunks, const u64 *sums, u64 *before)
         u64 earlier = sums[chunk], total;
         for (i32 first = chunk * CHUNK; first < min(n, (chunk + 1) * CHUNK); first += ORDER_THREADS) {
             const i32 at = first + threadIdx.x;
-            const u64 own = earlier + wide_scan(at < n ? values[at] : 0, total);
+            const u64 own = earlier + block_scan(at < n ? values[at] : 0, total);
             earlier += total;
             if (at < n)
                 before[at] = own;

@@ -19,21 +19,22 @@ static __device__ __forceinline__ i32 best_lane(f64 &gain, i32 &key)
     return from;
 }
 
-// The sum of the values of all earlier threads; ``total`` gets that of all.
-static __device__ u32 block_scan(u32 value, u32 &total)
+// The sum of the values of all earlier threads; ``total`` gets that of all. Of u32, or of u64.
+template <class Whole>
+static __device__ Whole block_scan(Whole value, Whole &total)
 {
-    __shared__ u32 of_warp[32];
+    __shared__ Whole of_warp[32];
     const i32 lane = threadIdx.x & 31, warp = threadIdx.x >> 5, warps = blockDim.x >> 5;
-    u32 up_to = value;
+    Whole up_to = value;
     for (i32 d = 1; d < 32; d <<= 1) {
-        const u32 before = __shfl_up_sync(FULL_WARP, up_to, d);
+        const Whole before = __shfl_up_sync(FULL_WARP, up_to, d);
         if (lane >= d)
             up_to += before;
     }
     if (lane == 31)
         of_warp[warp] = up_to;
     __syncthreads();
-    u32 before = 0, sum = 0;
+    Whole before = 0, sum = 0;
     for (i32 w = 0; w < warps; ++w) {
         before += w < warp ? of_warp[w] : 0;
         sum += of_warp[w];

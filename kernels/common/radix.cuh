@@ -97,35 +97,11 @@ static __device__ __forceinline__ void order_by_digit(const Items &items, i32 n,
     }
 }
 
-// The sum of the values of all earlier threads of a block of ORDER_THREADS; ``total`` gets that of all.
-static __device__ __forceinline__ u64 wide_scan(u64 value, u64 &total)
-{
-    __shared__ u64 of_warp[ORDER_WARPS];
-    const i32 lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-    u64 up_to = value;
-    for (i32 d = 1; d < 32; d <<= 1) {
-        const u64 before = __shfl_up_sync(FULL_WARP, up_to, d);
-        if (lane >= d)
-            up_to += before;
-    }
-    if (lane == 31)
-        of_warp[warp] = up_to;
-    __syncthreads();
-    u64 before = 0, sum = 0;
-    for (i32 w = 0; w < ORDER_WARPS; ++w) {
-        before += w < warp ? of_warp[w] : 0;
-        sum += of_warp[w];
-    }
-    __syncthreads();
-    total = sum;
-    return before + up_to - value;
-}
-
 // sum = that of the values of all threads of a block.
 static __device__ __forceinline__ void keep_total(u64 own, u64 *sum)
 {
     u64 total;
-    wide_scan(own, total);
+    block_scan(own, total);
     if (threadIdx.x == 0)
         *sum = total;
 }
@@ -137,7 +113,7 @@ static __device__ void scan_chunks(u64 *sums, i32 chunks)
     for (i32 first = 0; first < chunks; first += ORDER_THREADS) {
         const i32 chunk = first + threadIdx.x;
         u64 total;
-        const u64 earlier = wide_scan(chunk < chunks ? sums[chunk] : 0, total);
+        const u64 earlier = block_scan(chunk < chunks ? sums[chunk] : 0, total);
         if (chunk < chunks)
             sums[chunk] = before + earlier;
         before += total;

@@ -101,11 +101,11 @@ write_steps(const u64 *keys, const u32 *marks, const i64 *units, i32 has_units, 
             const i32 at = first + threadIdx.x;
             const bool end = is_end(keys, n, at), one = at < n && marks[at] & 1;
             const u64 unit = at < n ? rows.unit(at) : 0, own_one = one ? unit : 0, own_other = one ? 0 : unit;
-            const u64 up_to_one = of_ones + wide_scan(own_one, total) + own_one;
+            const u64 up_to_one = of_ones + block_scan(own_one, total) + own_one;
             of_ones += total;
-            const u64 up_to_other = of_others + wide_scan(own_other, total) + own_other;
+            const u64 up_to_other = of_others + block_scan(own_other, total) + own_other;
             of_others += total;
-            const u64 place = step + wide_scan(end, total);
+            const u64 place = step + block_scan((u64)end, total);
             step += total;
             if (end) {
                 positive[place] = up_to_one;

@@ -330,7 +330,7 @@ divide_rows(const VectorNode *nodes, i32 n_nodes, i32 parts, const i32 *n_bins, 
             bool left = sets ? node.all_but || code == node.bin : code <= node.bin;
             left = there && (code == missing ? node.missing_left != 0 : left);
             u32 of_left;
-            const i32 rank = (i32)block_scan(left, of_left);
+            const i32 rank = (i32)block_scan((u32)left, of_left);
             if (threadIdx.x == 0) {
                 begin_left = atomicAdd(cursors + 2 * i, (i32)of_left);
                 begin_right = atomicAdd(cursors + 2 * i + 1, here - (i32)of_left);
