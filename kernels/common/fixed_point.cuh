@@ -75,8 +75,8 @@ static __device__ __forceinline__ void keep_tops(Sizes &sizes, const Extents &ex
     }
 }
 
-// Make the gradients of n rows, and measure them: each block those of its stretches. load(i): what row i is made of, asked
-// for a piece ahead, so that it arrives while one warp sums; make(i, loaded): its MadeRow.
+// Make the gradients of n rows, and measure them: each block those of its stretches. load(i): what row i is made of,
+// asked for a piece ahead, so that it arrives while one warp sums; make(i, loaded): its MadeRow.
 template <class Load, class Make>
 static __device__ __forceinline__ void make_and_measure(const Extents &extents, u32 n, Load load, Make make)
 {

@@ -46,15 +46,16 @@ struct Way {
 
 static __device__ __forceinline__ Way way_of(const Route &route, i32 slot)
 {
-    const u32 bin = route.rule & 255, missing = route.rule >> 8 & 255, both = (route.rule & COUNT_LEFT) && (route.rule & COUNT_RIGHT);
-    const bool left = route.rule & MOVE_LEFT;
+    const u32 bin = route.rule & 255, missing = route.rule >> 8 & 255;
+    const bool left = route.rule & MOVE_LEFT, both = route.rule & COUNT_LEFT && route.rule & COUNT_RIGHT;
     const Way none = {-1, 0, 255, 0, slot, 0}; // the code is then taken for 0
     if (route.feature < 0)
         return none;
     Way way = {route.feature, both ? BOTH_COUNT : 0u, 0, 0, route.slot, route.line + (i32)both};
     if (SETS && route.rule & CATEGORICAL) {
         way.turn = missing;
-        way.flags |= IN_SETS | (left ? LEFT_MOVES : 0) | (left == ((route.rule & MISSING_LEFT) != 0) ? 0 : MISSING_STAYS);
+        way.flags |= IN_SETS | (left ? LEFT_MOVES : 0);
+        way.flags |= left == ((route.rule & MISSING_LEFT) != 0) ? 0 : MISSING_STAYS;
         return way;
     }
     way.turn = route.rule & MISSING_LEFT ? 256 - missing & 255 : 0;
@@ -98,12 +99,14 @@ static __device__ __forceinline__ const u32 *left_set_of(const Node *nodes, cons
     return nodes[nodes[node_of_slot[slot]].parent].left_set;
 }
 
-static __device__ __forceinline__ bool moves(const Way &way, u32 code, const Node *nodes, const i32 *node_of_slot, i32 slot)
+static __device__ __forceinline__ bool moves(const Way &way, u32 code, const Node *nodes, const i32 *node_of_slot,
+                                             i32 slot)
 {
     if (SETS && way.flags & IN_SETS) {
         if (code == (way.turn & 255))
             return !(way.flags & MISSING_STAYS);
-        return (left_set_of(nodes, node_of_slot, slot)[code >> 5] >> (code & 31) & 1) == (way.flags & LEFT_MOVES ? 1u : 0u);
+        const bool left = left_set_of(nodes, node_of_slot, slot)[code >> 5] >> (code & 31) & 1;
+        return left == ((way.flags & LEFT_MOVES) != 0);
     }
     return (code + way.turn & 255) <= way.limit;
 }

@@ -9,6 +9,7 @@ import pytest
 from emulator import emulated_runtime
 from support.builders import TEAMS, model_bytes, random_case
 
+from gpuboost.backends.cuda import grower
 from gpuboost.backends.cuda.backend import Cuda
 from gpuboost.backends.cuda.device.runtime import source
 from gpuboost.boosting import boost
@@ -70,6 +71,10 @@ def test_a_route_in_one_word_sends_every_code_where_the_split_does() -> None:
     assert found[-1] == -1
     assert (slot[-256:] == OWN).all()
     assert (line[-256:] == -1).all()
+
+
+def test_kernels_know_the_grid_that_they_are_launched_with() -> None:
+    assert f"GRID = {grower.ROUTE_BLOCKS}," in source(*ROUTES)
 
 
 @pytest.mark.parametrize("n", [20_000, pytest.param(90_000, marks=pytest.mark.slow)])
