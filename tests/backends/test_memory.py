@@ -196,7 +196,7 @@ def test_it_grows_with_the_rows_as_it_says():
     assert large.breakdown["columns"] == 28 * 11_000_000
     assert 100 <= large.bytes_per_row <= 120
     shown = str(large)
-    assert shown.startswith("11,000,000 rows x 28 features: 1.2 GiB on the device\n")
+    assert shown.startswith("11,000,000 rows x 28 features: 1.1 GiB on the device\n")
     assert "335.7 MiB  bins, by row" in shown
     assert shown.endswith(f"{large.bytes_per_row:.1f} bytes a row")
 

@@ -176,7 +176,7 @@ def _asked_by_metrics() -> set[Asked]:
     backend, data = Cuda(runtime), in_lists(random_case(9, n, 3, target="binary").data)
     for name, loss in (
         *product(("auc", "average_precision", "accuracy", "brier"), (Logistic(),)),
-        *product(("accuracy", "mcc", "auc_ovr"), (Softmax(3),)),
+        *product(("accuracy", "mcc", "auc_ovr", "brier"), (Softmax(3),)),
         *product(("ndcg", "map"), (LambdaMART(),)),
     ):
         metric = metrics.get(name, loss)

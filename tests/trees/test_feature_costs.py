@@ -107,7 +107,7 @@ def test_statistics_of_a_category_cost_what_its_column_costs() -> None:
     [
         ({"feature_costs": 3.0}, RecipeError, "feature_costs: must be None or a gb.FeatureCosts; got 3.0"),
         ({"feature_costs": gb.FeatureCosts([1.0])}, RecipeError, "feature_costs: feature must have one cost for each"),
-        ({"feature_costs": gb.FeatureCosts({"a": 1.0})}, RecipeError, "feature_costs: X has no column names"),
+        ({"feature_costs": gb.FeatureCosts({"a": 1.0})}, RecipeError, "feature_costs: feature: X has no column names"),
         ({"feature_costs": gb.FeatureCosts(1e200, tradeoff=1e200)}, RecipeError, "costs times tradeoff must be finite"),
         (
             {"feature_costs": gb.FeatureCosts(1.0), "base_learner": gb.learners.Linear()},

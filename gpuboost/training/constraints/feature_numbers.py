@@ -62,7 +62,7 @@ def column_costs(value: Any, n_columns: int, names: tuple[str, ...] | None) -> C
         raise RecipeError(f"feature_costs: must be None or a gb.FeatureCosts; got {shown(value)}.")
     given, tradeoff = value.feature, float(value.tradeoff)
     if isinstance(given, Mapping):
-        costs = _of_mapping(given, 0.0, n_columns, names, "feature_costs")
+        costs = _of_mapping(given, 0.0, n_columns, names, "feature_costs: feature")
     else:
         costs = list(given) if isinstance(given, tuple) else [given] * n_columns
     if len(costs) != n_columns:

@@ -126,6 +126,8 @@ def _train(x: Any, data: TrainingSet, recipe: Recipe) -> None:
     backend.to_host(backend.leaves(ensemble, x))
     for rows in (x[:2], np.tile(x, (2 + 32 * backend._runtime.sm_count // len(x), 1))):  # a block a row; a thread a row
         backend.to_host(backend.predict(ensemble, rows))
+    backend._runtime.block_memory = 1_024  # no room for rows and trees: a thread a row, trees in the device's memory
+    backend.to_host(backend.predict(ensemble, np.tile(x, (2 + 32 * backend._runtime.sm_count // len(x), 1))))
     scores = backend.start(data, np.zeros(1))
     backend.add_tree(scores, ensemble.trees[0], 0.1, data.bins, data.cuts)
     backend.to_host(scores)
