@@ -28,6 +28,7 @@ from gpuboost.kernels.leaves.newton import newton
 from gpuboost.types import FittedTree, Gradients, Limits, Nodes
 
 PAYS = 32  # rounds that must be left
+PASSED = 15  # rounds that go through the loop after one that cannot be repeated, since to find out takes time
 MOST_NODES = 8_192  # of the trees of one call, if all have the largest size; 100 bytes each are kept for them
 MOST_WORK = 1 << 28  # bins to sum and cells to search in a call, a quarter of a second: then an interrupt is looked for
 
@@ -44,6 +45,7 @@ class RepeatedRounds:
     def __init__(self, workspaces: Workspaces) -> None:
         self._workspaces, self._verbs, self._open = workspaces, list[tuple[Any, ...]](), False
         self._round: _Round | None = None
+        self._passed = 0  # rounds to go through the loop
 
     def __enter__(self) -> None:
         self.forget()
@@ -65,9 +67,15 @@ class RepeatedRounds:
     def repeat(self, trees: tuple[FittedTree, ...], rounds: int, left: int) -> Sequence[tuple[FittedTree, ...]]:
         """See the verb."""
         if self._round is None:
-            self._round = self._prepared(trees) if left >= PAYS or not self.waits else None
+            if self._passed or (self.waits and left < PAYS):
+                self._passed = max(self._passed - 1, 0)
+                return ()
+            self._round = self._prepared(trees)
             self._verbs.clear()
-        return () if self._round is None else self._round.repeat(trees, rounds)
+        if self._round is None:
+            self._passed = PASSED
+            return ()
+        return self._round.repeat(trees, rounds)
 
     def _prepared(self, trees: tuple[FittedTree, ...]) -> _Round | None:
         """The last round, if the kernel can repeat it and is there."""
@@ -158,7 +166,7 @@ class _Round:
     @property
     def is_compiled(self) -> bool:
         """True if the kernel need not be compiled for these arguments."""
-        return is_compiled(kernel.repeat, 1, *self._arguments)
+        return bool(is_compiled(kernel.repeat, 1, *self._arguments))
 
     def repeat(self, trees: tuple[FittedTree, ...], rounds: int) -> list[tuple[FittedTree, ...]]:
         """The trees of up to so many rounds."""
