@@ -13,7 +13,7 @@ from gpuboost.api.classifier import GradientBoostingClassifier
 from gpuboost.api.ranker import GradientBoostingRanker
 from gpuboost.api.regressor import GradientBoostingRegressor
 from gpuboost.arguments import is_one_of
-from gpuboost.backends.cpu.compilation.background import BACKGROUND
+from gpuboost.backends.cpu.compilation.background import BACKGROUND, repeated_kind
 from gpuboost.backends.cpu.compilation.first_fit import FIRST_FITS, note_kernels
 from gpuboost.backends.cpu.histograms import PACKED_ROWS
 from gpuboost.backends.prediction.first_rows import FIRST
@@ -64,6 +64,8 @@ def warm_up(kinds: Sequence[str] | None = None, *, n_jobs: int | None = None) ->
         for rows in ROWS:
             for dtype in DTYPES:
                 KINDS[kind](_data(rows, dtype), n_jobs)
+        if kind in REPEATED:
+            BACKGROUND.is_ready(REPEATED[kind])
         BACKGROUND.wait()
         seconds[kind] = time.perf_counter() - begin
     if not PLAIN.isdisjoint(chosen):
@@ -151,5 +153,13 @@ KINDS: dict[str, Callable[[NDArray[Any], int | None], None]] = {
     "langevin": _with(langevin=Langevin()),
     "contributions": _contributions,
 }
+REPEATED = {
+    "regression": repeated_kind(categorical=False, several=False),
+    "classification": repeated_kind(categorical=False, several=False),
+    "multiclass": repeated_kind(categorical=False, several=True),
+    "categories": repeated_kind(categorical=True, several=False),
+}
+"""The kernel of repeated rounds of a kind, which fits of two rounds do not need"""
+
 PLAIN = {"regression", "classification", "multiclass"}
 """Kinds that use the kernels of a plain fit"""

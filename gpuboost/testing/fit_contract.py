@@ -43,6 +43,25 @@ class FitContract(MachineCases, ABC):
         extra = LeafWise(Limits(6, 4, extra_trees=True))
         self._fit(case, Recipe(loss, self.rounds, 0.3, extra, learners=RandomByLevel(2)))
 
+    @needs("repeated_rounds")
+    def test_a_fit_whose_rounds_are_repeated(self) -> None:
+        """The rounds are those of one by one, and none is in the model after a stop, however many have been done."""
+        recipe = Recipe(losses.Logistic(), 4 * self.rounds, 0.3, DepthWise(Limits(8, 3)))
+        for stop in (4 * self.rounds, 2 * self.rounds + 1):
+
+            def work(machine: Backend, data: TrainingSet, stop: int = stop) -> list[bytes]:
+                seen: list[bytes] = []
+
+                def watch(progress: Progress) -> bool:
+                    line, versions = progress.log[-1], [tree.version for tree in progress.trees]
+                    numbers = progress.round, progress.n_rounds, line.ticket, line.pulled, *versions
+                    seen.append(str(numbers).encode())
+                    return progress.n_rounds == stop
+
+                return [model_bytes(boost(recipe, data, machine, watch=watch, together=5)), *seen]
+
+            self._as_defined(self._case(20, target="binary", weights="whole"), work)
+
     @needs("sampling")
     def test_a_fit_to_drawn_rows(self) -> None:
         rules: tuple[Sampling, ...] = (

@@ -38,6 +38,7 @@ from gpuboost.watch.follower import Follower
 from gpuboost.watch.record import Plan
 
 SHOWN_TOGETHER = 8  # rounds, where a device computes the metrics
+DONE_TOGETHER = 64  # rounds, where a host repeats them and no callback may ask for a stop
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +103,7 @@ def train(job: Job) -> Trained:
         recipe = replace(job.recipe, rounds=0) if over else job.recipe
         begin, log = job.resume, run.log.lines
         prepared = time.perf_counter()
-        seen = partial(boost, watch=follow, together=watch.together)
+        seen = partial(boost, watch=follow, together=_together(job, watchers, watch, records))
         ensemble = seen(recipe, data, job.backend, seed=run.seed, resume=begin, log=log)
         ensemble = watch.shown(ensemble)
         seconds = {"prepare": prepared - job.started, "train": time.perf_counter() - prepared}
@@ -139,10 +140,25 @@ def _follower(job: Job, data: TrainingSet, watchers: Watchers) -> Follower:
     Rounds may be shown some time after they are done, so that a device computes metrics while the host goes on. Of the
     rounds after a stop nothing may then remain but their trees, which are dropped.
     """
-    recipe = job.recipe
-    plain = type(recipe.sampling) is EveryRow and type(recipe.execution) is Serial
-    together = SHOWN_TOGETHER if job.backend.offers.metrics and plain and not watchers.need_every_round() else 1
-    return watchers.follow(_evaluation(job, data), partial(_training_loss, job, data), together)
+    late = job.backend.offers.metrics and _seen_by_metrics_alone(job, watchers)
+    return watchers.follow(_evaluation(job, data), partial(_training_loss, job, data), SHOWN_TOGETHER if late else 1)
+
+
+def _seen_by_metrics_alone(job: Job, watchers: Watchers) -> bool:
+    """True if nothing looks at more of a round than its trees and the metrics of eval sets."""
+    plain = type(job.recipe.sampling) is EveryRow and type(job.recipe.execution) is Serial
+    return plain and not watchers.need_every_round()
+
+
+def _together(job: Job, watchers: Watchers, watch: Follower, records: _Records) -> int:
+    """Number of rounds that may be done before the first of them is looked at.
+
+    A host evaluates each round at once, but those after a stop have been done in vain. Its edges are measured by the
+    gradients of every round.
+    """
+    if job.backend.offers.metrics or not _seen_by_metrics_alone(job, watchers) or records.edges.measured:
+        return watch.together
+    return DONE_TOGETHER if job.monitoring.stopping is None else SHOWN_TOGETHER
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,6 +149,21 @@ class ChildLimits(NamedTuple):
     unit_h: Any  # float: value of one unit of h
 
 
+class RepeatedTrees(NamedTuple):
+    """The trees of repeated rounds, one after the other: the arrays of ``types.Nodes``, and leaf values."""
+
+    feature: Any  # (v,) int32
+    bin: Any  # (v,) int32
+    missing_left: Any  # (v,) bool
+    left: Any  # (v,) int32
+    right: Any  # (v,) int32
+    gain: Any  # (v,) float64
+    cover: Any  # (v,) float64
+    count: Any  # (v,) int64
+    left_set: Any  # (v, 8) uint32
+    value: Any  # (v,) float64
+
+
 class NodeSums(NamedTuple):
     """Rows and exact sums of a node."""
 

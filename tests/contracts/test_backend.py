@@ -13,6 +13,7 @@ from support import cpu_shards, gpu_shards
 from support.builders import Case
 
 from gpuboost.backends.cpu.backend import Cpu
+from gpuboost.backends.cpu.repeated_rounds import RepeatedRounds
 from gpuboost.backends.cuda.backend import Cuda
 from gpuboost.backends.cuda.device.runtime import CupyRuntime
 from gpuboost.backends.protocol import Backend, Capabilities
@@ -29,12 +30,20 @@ class TestReference(BackendContract):
         return Reference()
 
 
-class TestCpu(BackendContract):
+class CpuContract(BackendContract):
+    """The kernel of repeated rounds is compiled here; fits wait for a process that does so."""
+
+    @pytest.fixture(autouse=True)
+    def _do_not_wait(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(RepeatedRounds, "waits", False)
+
+
+class TestCpu(CpuContract):
     def machine(self) -> Backend:
         return Cpu(1)
 
 
-class TestCpuOfThreeThreads(BackendContract):
+class TestCpuOfThreeThreads(CpuContract):
     def machine(self) -> Backend:
         return Cpu(3)
 

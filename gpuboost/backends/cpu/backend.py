@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -21,6 +21,7 @@ from gpuboost.backends.cpu.one_tree import OneTreeGrowth
 from gpuboost.backends.cpu.rankings import cross_entropy as cpu_cross_entropy
 from gpuboost.backends.cpu.rankings import ranking as cpu_lists
 from gpuboost.backends.cpu.rankings import smoothed_ranking as cpu_smoothed
+from gpuboost.backends.cpu.repeated_rounds import RepeatedRounds
 from gpuboost.backends.cpu.sampling import control_variates as cpu_controls
 from gpuboost.backends.cpu.sampling import draws as cpu_sampling
 from gpuboost.backends.cpu.sampling import noise as cpu_noise
@@ -49,7 +50,6 @@ from gpuboost.losses.protocol import (
     DrawnLoss,
     ListLoss,
     Loss,
-    SmoothedLoss,
     is_list_loss,
     is_on_host,
     is_smoothed,
@@ -74,7 +74,6 @@ from gpuboost.types import (
 )
 
 NO_WEIGHT = np.empty(0, np.float64)
-NOT_RECORDED = nullcontext()
 FORMULA, ADDITION = 2, 8  # times as many rows before several threads share them, where a row takes little time
 
 
@@ -82,14 +81,14 @@ class Cpu:
     """A CPU with at most ``threads`` threads; the caller does small pieces of work without waking the others."""
 
     name = "cpu"
-    offers = Capabilities()
+    offers = Capabilities(repeated_rounds=True)
 
     def __init__(self, threads: int = 1) -> None:
         self._pool = ThreadPool(threads)
         self._smoothing: CpuSmoothing | None = None
         shares, self._workspaces = RowShares(self._pool), Workspaces()
         self._by_rows, self._in_parts = shares.by_rows, shares.in_parts
-        self._growth = CpuGrowth(self._pool, self._workspaces)
+        self._growth, self._rounds = CpuGrowth(self._pool, self._workspaces), RepeatedRounds(self._workspaces)
         self._one_tree = OneTreeGrowth(self._pool, self._workspaces)
         self._last_lists: cpu_lists.QueryConstants | None = None
         self._last_smoothed: cpu_smoothed.SmoothedQueries | None = None
@@ -97,11 +96,8 @@ class Cpu:
         self._last_perturbed: cpu_cross_entropy.PerturbedQueries | None = None
         self._last_constant: tuple[Array | None, float, Array] | None = None
         self._numpy_prediction, self._formulas = NumpyPrediction(), Memo(formulas.gradients)
-        self._forests, self._explainers, self._additives = (
-            Memo(predictor.ForestPredictor.of),
-            Memo(Explainer.of),
-            Memo(_additive),
-        )
+        self._forests, self._explainers = Memo(predictor.ForestPredictor.of), Memo(Explainer.of)
+        self._additives = Memo(lambda ensemble, cpu: additive.Additive.of(cpu, ensemble))
 
     # the data, once
 
@@ -115,9 +111,13 @@ class Cpu:
     # the round
 
     def recorded(self, step: int, sequence: int = 0) -> AbstractContextManager[None]:
-        return NOT_RECORDED
+        return self._rounds
+
+    def repeat(self, trees: tuple[FittedTree, ...], rounds: int, left: int) -> Sequence[tuple[FittedTree, ...]]:
+        return self._rounds.repeat(trees, rounds, left)
 
     def collect(self, ensemble: Ensemble) -> Ensemble:
+        self._rounds.forget()
         return ensemble
 
     def to_host(self, result: Array) -> Array:
@@ -145,15 +145,19 @@ class Cpu:
         out = (g[0], h[0]) if one else (g, h)
         times = FORMULA if one else 1
         self._by_rows(data.n_rows, lambda a, b: run(*rows, loss.parameter, constant, a, b, *out), times)
-        return Gradients(g, h, data.multiplicity)
+        gradients, of_run = Gradients(g, h, data.multiplicity), (*rows, loss.parameter, constant, 0, data.n_rows, *out)
+        self._rounds.note("gradients", gradients, scores, run, of_run)
+        return gradients
 
     def drawn_gradients(
         self, loss: DrawnLoss, scores: Array, data: TrainingSet, curvature: float | None, key: Key, first: int = 0
     ) -> Gradients:
         """See the verb. first: number of the first row in the stream, for a part of the rows."""
         if is_smoothed(loss):
-            queries = self._smoothed_lists_of(loss, data)
-            return cpu_smoothed.smoothed_gradients(queries, scores, data, curvature or 0.0, key, first, self._pool)
+            smoothed = self._last_smoothed
+            if smoothed is None or not smoothed.serves(loss, data):
+                smoothed = self._last_smoothed = cpu_smoothed.SmoothedQueries.made_of(loss, data)
+            return cpu_smoothed.smoothed_gradients(smoothed, scores, data, curvature or 0.0, key, first, self._pool)
         assert perturbs_labels(loss)
         perturbed = self._last_perturbed
         if perturbed is None or not perturbed.serves(data):
@@ -222,7 +226,9 @@ class Cpu:
     ) -> Structure:  # fmt: skip
         if key is not None:
             return random_structure(data, target, output, candidates, limits, key)
-        return self._growth.grow(data, target, output, candidates, limits)
+        structure = self._growth.grow(data, target, output, candidates, limits)
+        self._rounds.note("grow", structure, data, target, output, candidates, limits)
+        return structure
 
     def grow_together(
         self, data: TrainingSet, target: Target, searched: Gradients, candidates: Candidates, limits: Limits
@@ -264,7 +270,9 @@ class Cpu:
                 nodes = counted(nodes, exact[:, 1], cpu_sums.leaf_counts(*leaves, self._pool, self._in_parts), units[1])
         elif leaf_of_row is None:
             leaf_of_row = self._route(nodes, data.bins, data.cuts)
-        return with_values(structure, nodes, sums, weight, limits, noise), leaf_of_row
+        tree = with_values(structure, nodes, sums, weight, limits, noise)
+        self._rounds.note("leaf_values" if noise is None else "noise", tree, structure, gradients, limits)
+        return tree, leaf_of_row
 
     def leaf_quantiles(
         self, tree: FittedTree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet
@@ -293,6 +301,7 @@ class Cpu:
         steps = factor * tree.value
         row = scores[tree.output]
         self._by_rows(len(row), lambda a, b: pointwise.add_leaves(row, steps, leaf_of_row, a, b), ADDITION)
+        self._rounds.note("add_leaves", None, scores, tree, factor)
 
     def add_tree(self, scores: Array, tree: FittedTree, factor: float, bins: Bins, cuts: Cuts) -> None:
         self.add_leaves(scores, tree, factor, self._route(tree.nodes, bins, cuts))
@@ -380,18 +389,7 @@ class Cpu:
             last = self._last_lists = cpu_lists.QueryConstants.made_of(loss, data)
         return last
 
-    def _smoothed_lists_of(self, loss: SmoothedLoss, data: TrainingSet) -> cpu_smoothed.SmoothedQueries:
-        """``_lists_of`` for a smoothed metric."""
-        last = self._last_smoothed
-        if last is None or not last.serves(loss, data):
-            last = self._last_smoothed = cpu_smoothed.SmoothedQueries.made_of(loss, data)
-        return last
-
     def _route(self, nodes: Nodes, bins: Bins, cuts: Cuts) -> Array:
         flat_forest, out = FlatForest.of([nodes], cuts), np.empty(bins.shape[0], np.int32)
         self._by_rows(len(out), lambda a, b: flat_forest.route(bins, a, b, out))
         return out
-
-
-def _additive(ensemble: Ensemble, cpu: Cpu) -> additive.Additive:
-    return additive.Additive.of(cpu, ensemble)

@@ -7,6 +7,9 @@ threads.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,6 +28,36 @@ from gpuboost.backends.numerics.forced_splits import cut_of
 from gpuboost.kernels.common.records import ChildLimits
 from gpuboost.kernels.growth import partition
 from gpuboost.types import Array, Candidates, Cuts, Limits, Nodes, Structure, Target
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OneCall:
+    """Arguments of ``small_trees.grow`` for trees that one call grows from root to leaves, one after another."""
+
+    arguments: tuple[Any, ...]  # once the table has a root
+    free_slots: NDArray[np.int64]  # the stack of slots that a tree begins with
+    least_rows: int  # rows that a root needs to be split
+    work: int  # bins to sum and cells to search in a tree, at most
+    tree: NodeTable
+
+    @property
+    def most(self) -> int:
+        """Number of nodes that a tree may have."""
+        return len(self.tree.node)
+
+    @property
+    def is_categorical(self) -> bool:
+        """True if a feature that competes is categorical."""
+        return self.arguments[5] is not None
+
+    def of_finish(self, leaf_of_row: Array, fields: tuple[Array, ...], sums: tuple[Array, ...]) -> tuple[Any, ...]:
+        """Arguments of ``finished.finish`` for a tree of one node."""
+        limits, nodes, _, columns, rows, _, criterion, _ = self.arguments[8:]
+        return columns, rows[4], nodes, 1, limits[1], criterion[0], leaf_of_row, fields, sums
+
+    def begin(self) -> None:
+        """Call this before such a call: the next ``TreeGrower.grow`` then clears the whole table."""
+        self.tree.size = len(self.tree.node)
 
 
 class TreeGrower:
@@ -80,6 +113,18 @@ class TreeGrower:
         leaf_sums = sums if target.gives_leaf_sums else None
         leaf_of_all = leaf_of_row if every else None
         return Structure(nodes, output, target.version, leaf_of_all, leaf_sums, weight=self._weight)
+
+    def in_one_call(self) -> OneCall | None:
+        """None if the last tree took several calls, or several threads."""
+        limits, search, levels = self._limits, self._search, self._levels
+        if levels is None or not search.independent or limits.bounded or len(self._tree.node) != self._most:
+            return None
+        arguments, slots = levels.of_root(), self._histograms.all_slots
+        if arguments is None or slots is None or self._rows.settlers() > 1:
+            return None
+        layout = self._rows.layout
+        work = len(self._rows) * layout.entries_per_row * limits.max_depth + layout.n_cells * self._most
+        return OneCall(arguments, slots, least_rows(limits), work, self._tree)
 
     @property
     def rows(self) -> NDArray[np.int32]:

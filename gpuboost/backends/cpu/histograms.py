@@ -83,6 +83,11 @@ class Histograms:
             self.make_room(len(self.of))
         self.shared = NO_PARTS
 
+    @property
+    def all_slots(self) -> NDArray[np.int64] | None:
+        """The stack of free slots that a tree begins with; None if there is more room by now."""
+        return self._all_slots if len(self.slots) == len(self._all_slots) else None
+
     def make_more_room(self, wanted: int) -> None:
         """Make at least ``wanted`` slots free."""
         free = int(self.slots[0])

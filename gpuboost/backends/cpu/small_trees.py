@@ -11,7 +11,7 @@ from gpuboost.backends.cpu import histograms as cpu_histograms
 from gpuboost.backends.cpu import split_search as cpu_search
 from gpuboost.backends.cpu.histograms import Histograms
 from gpuboost.backends.cpu.layout import NO_LONGS, even
-from gpuboost.backends.cpu.nodes import NodeTable
+from gpuboost.backends.cpu.nodes import ROOT_PAIR, NodeTable
 from gpuboost.backends.cpu.partition import EVERY_ROW, RowsByNode
 from gpuboost.backends.cpu.split_search import Search, no_splits
 from gpuboost.backends.host.threads import share
@@ -66,6 +66,15 @@ class Levels:
             small_trees.BUILD, small_trees.ON, 0, 0, len(self._rows), kinds, NO_RESULTS, level, *self._records(), ALONE
         )
         return left[: max(pairs, 0)], pairs == 0
+
+    def of_root(self) -> tuple[Any, ...] | None:
+        """Arguments of the kernel for a tree of one node; None if several threads grow it."""
+        if self._threads != 1:
+            return None
+        rows, kinds = self._rows, self._rows.layout.kinds_if_any
+        level = 1, ROOT_PAIR, np.empty((1, 0), np.int64), np.empty((len(self._tree.node), 3), np.int64)
+        first = small_trees.BUILD, small_trees.ON, 0, 0, len(rows), kinds
+        return (*first, NO_RESULTS, level, *self._records(), ALONE)
 
     def _records(self) -> tuple[tuple[Any, ...], ...]:
         """The arguments of the kernel that stay as they are until there is more room."""

@@ -94,6 +94,7 @@ def cases() -> Iterator[tuple[str, Callable[[], object]]]:
     yield from _predictions()
     yield from _divided()
     yield from _together()
+    yield from _repeated()
 
 
 def _fit(target: Array | None = None, rows: Any = None, kind: str = "Regressor", **params: Any) -> Any:
@@ -334,6 +335,22 @@ def _together() -> Iterator[tuple[str, Callable[[], object]]]:
     for more, categories in product(({"max_delta_step": 0.5}, {"interaction_cst": [[0, 1]]}), (None, [1])):
         given = {**more, "categorical_features": categories, "n_jobs": 3}
         yield f"together {given}", lambda given=given: together(given)
+
+
+def _repeated() -> Iterator[tuple[str, Callable[[], object]]]:
+    """Rounds that are repeated in one call, which otherwise waits for a process that compiles it."""
+    from unittest.mock import patch
+
+    from gpuboost.backends.cpu.repeated_rounds import RepeatedRounds
+
+    def repeated(given: dict[str, Any]) -> object:
+        with patch.object(RepeatedRounds, "waits", False):
+            return _fit(n_jobs=1, **given)
+
+    classes = {"target": np.digitize(data()[1], [0.5, 1.5]), "kind": "Classifier"}
+    for several, categories in product(({}, classes), (None, [1])):
+        given = {**several, "categorical_features": categories}
+        yield f"repeated {categories} {len(several)}", lambda given=given: repeated(given)
 
 
 def _divided_trees() -> Iterator[tuple[str, Callable[[], object]]]:

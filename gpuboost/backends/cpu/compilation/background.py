@@ -29,10 +29,26 @@ _RUN = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
     "from gpuboost.backends.cpu.compilation.background import compile_kernel; compile_kernel(sys.argv[2])"
 )
-
+_RUN_ROUNDS = (  # a fit, for which this package has not all that it takes
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); import numpy, gpuboost; "
+    "from gpuboost.backends.cpu.compilation import background, first_fit; first_fit.FIRST_FITS.end(); "
+    "from gpuboost.backends.cpu.repeated_rounds import RepeatedRounds; RepeatedRounds.waits = False; "
+    "kind = sys.argv[2]; x = numpy.arange(128.0).reshape(64, 2) % 8; "
+    "of = [0] if 'categorical' in kind else None; y = (x[:, 0] > 3) + ('several' in kind) * (x[:, 1] > 4); "
+    "gpuboost.GradientBoostingClassifier(n_estimators=3, n_jobs=1, device='cpu', categorical_features=of).fit(x, y); "
+    "background.note_kind(kind)"
+)
 
 PREDICTION = "prediction"
-"""The kernels that predict dense rows. The other kinds are those of ``large_trees.kernel_kind``."""
+"""The kernels that predict dense rows"""
+
+ROUNDS = "rounds-"
+"""Before "one" or "several" trees a round. The other kinds are those of ``large_trees.kernel_kind``."""
+
+
+def repeated_kind(*, categorical: bool, several: bool) -> str:
+    """The kernel of repeated rounds, for trees of categories too, and for several trees a round."""
+    return f"{ROUNDS}{'several' if several else 'one'}-{'categorical' if categorical else 'numeric'}"
 
 
 class Background:
@@ -87,6 +103,11 @@ def compile_kernel(kind: str) -> None:
         else:
             limits = next((limits for start, limits in LIMITS.items() if kind.startswith(start)), PLAIN)
             DummyTree(large=True, categorical=kind.endswith("categorical"), limits=limits).together()
+    note_kind(kind)
+
+
+def note_kind(kind: str) -> None:
+    """Remember that these kernels are on disk."""
     note(_note(kind))
 
 
@@ -112,11 +133,12 @@ def _one_leaf() -> Ensemble:
 
 
 def _started(kind: str) -> subprocess.Popen[bytes] | None:
-    process = start_process(_note(kind), _RUN, kind, background=True)
+    program = _RUN_ROUNDS if kind.startswith(ROUNDS) else _RUN
+    process = start_process(_note(kind), program, kind, background=True)
     if process is not None and process.stdin is not None:
         process.stdin.close()  # it is told nothing
     return process
 
 
 def _note(kind: str) -> str:
-    return kind if kind == PREDICTION else f"team-{kind}"
+    return kind if kind == PREDICTION or kind.startswith(ROUNDS) else f"team-{kind}"

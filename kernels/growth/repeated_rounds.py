@@ -1,0 +1,126 @@
+"""Rounds of small trees that are the last one again, several in one call: gradients, shapes, leaf values, scores."""
+
+from math import isnan
+
+import numpy as np
+from numba import types
+
+from gpuboost.kernels.common.by_address import called_at
+from gpuboost.kernels.common.jit import kernel
+from gpuboost.kernels.common.nodes import CLOSED, END, FEATURE, NEW, STATE, SUM_G, SUM_H
+from gpuboost.kernels.common.records import (
+    Criterion,
+    GrowthLimits,
+    HistogramArrays,
+    NodeArrays,
+    RepeatedTrees,
+    RowArrays,
+)
+from gpuboost.kernels.splits.gain import SMOOTHING
+from gpuboost.kernels.splits.packed_split import MOST_RIDGE
+
+GRADIENTS, PACK, GROW, FINISH, NEWTON, ADD = range(6)  # places of the kernels' addresses
+LEAST_ROWS, LEAST_H, RIDGE, ALPHA, MOST = range(5)  # places of the limits
+ROWS_PER_H = 4  # its place in the rule
+
+call = called_at(types.none)
+call_pack = called_at(types.Tuple((types.float64, types.float64, types.int64, types.int64)))
+call_grow = called_at(types.UniTuple(types.int64, 2))
+
+
+@kernel
+def _make_root(table, used, rows, slots, free_slots, criterion, weight, limits, max_depth, sum_g, sum_h):
+    """Forget the first ``used`` nodes, and make a root of all rows. Returns True if it may be split."""
+    for v in range(used):
+        table.node[v, :] = 0
+        table.gain[v] = 0.0
+        table.left_set[v, :] = 0
+    for i in range(rows.shape[0]):
+        rows[i] = i
+    for i in range(free_slots.shape[0]):
+        slots[i] = free_slots[i]
+    criterion.rule[ROWS_PER_H], criterion.rule[SMOOTHING] = weight / max(sum_h, 1), 0.0
+    heavy = sum_h > 0 and sum_h * criterion.units[1] >= 2.0 * limits[LEAST_H]
+    can_split = max_depth > 0 and rows.shape[0] >= limits[LEAST_ROWS] and heavy
+    root = table.node[0]
+    root[END], root[FEATURE], root[SUM_G], root[SUM_H] = rows.shape[0], -1, sum_g, sum_h
+    root[STATE] = NEW if can_split else CLOSED
+    return can_split
+
+
+@kernel
+def _take_out(addresses, growth, max_depth, v, trees, begin, sums, limits, leaf_of_row):
+    """Copy a tree of v nodes from the table to ``trees``, from line ``begin`` on, and compute its leaf values."""
+    nodes, columns, of_rows, criterion = growth[9], growth[11], growth[12], growth[14]
+    end = begin + v
+    for i in range(begin, end):
+        trees.feature[i], trees.bin[i], trees.missing_left[i] = 0, 0, False
+        trees.left[i], trees.right[i], trees.gain[i] = 0, 0, 0.0
+        trees.left_set[i, :] = 0
+    feature = trees.feature[begin:end]
+    arrays = (
+        feature, trees.bin[begin:end], trees.missing_left[begin:end], trees.left[begin:end], trees.right[begin:end],
+        trees.gain[begin:end], trees.cover[begin:end], trees.count[begin:end], trees.left_set[begin:end],
+    )  # fmt: skip
+    sum_g, sum_h = sums[0, :v], sums[1, :v]
+    units = Criterion(*criterion).units
+    of_tree = (columns, RowArrays(*of_rows).rows, nodes, v, max_depth, units, leaf_of_row, arrays, (sum_g, sum_h))
+    call(addresses[FINISH], of_tree)
+    of_values = (feature, sum_g, sum_h, limits[RIDGE], limits[ALPHA], limits[MOST], trees.value[begin:end])
+    call(addresses[NEWTON], of_values)
+
+
+@kernel
+def _add(addresses, value, factor, steps, leaf_of_row, scores):
+    """scores += factor * value of the leaf of each row. steps: scratch memory of the length of ``value``."""
+    for v in range(value.shape[0]):
+        steps[v] = factor * value[v]
+    call(addresses[ADD], (scores, steps, leaf_of_row, np.int64(0), np.int64(scores.shape[0])))
+
+
+@kernel
+def repeat(times, addresses, of_gradients, g, h, of_packing, growth, free_slots, limits, trees, sums, leaves, scores,
+           factor, sizes):  # fmt: skip
+    """Do up to ``times`` rounds; return the number of those that were done, with nothing done of the next one.
+
+    A round is not done if a gradient is no number, if the tables have no room for one of its trees, or if units are so
+    coarse that its splits need the general search: the caller's verbs know what to do then.
+
+    addresses: (6,) int64 of kernels. of_gradients: arguments of the loss's, which writes g and h, (k, n) float32;
+    of_packing: multiplicities, their sum, and the integers, for ``scale_and_pack``. growth: arguments of
+    ``small_trees.grow`` for the first level of a tree; free_slots: the stack of slots that it begins with.
+    limits: (5,) float64: least rows of a split, least h of a child, ridge, alpha, largest leaf value.
+    trees: fields of ``RepeatedTrees``, with room for ``times`` * k of the largest trees; sums (2, v) float64, with room
+    for one, and leaves (k, n) int32 are scratch memory. scores (k, n) float64: factor times the leaf values are added.
+    sizes (times * k,) int64: output, numbers of nodes of the trees, which follow one another.
+    """
+    multiplicity, weight, packed = of_packing
+    table, criterion, slots = NodeArrays(*growth[9]), Criterion(*growth[14]), HistogramArrays(*growth[13]).slots
+    made, rows, max_depth = RepeatedTrees(*trees), RowArrays(*growth[12]).rows, GrowthLimits(*growth[8]).max_depth
+    k, used, end = scores.shape[0], table.node.shape[0], 0
+    for time in range(times):
+        begin = end
+        call(addresses[GRADIENTS], of_gradients)
+        for output in range(k):
+            of_output = (g[output], h[output], multiplicity, weight, packed)
+            scale_g, scale_h, sum_g, sum_h = call_pack(addresses[PACK], of_output)
+            if isnan(scale_g) or isnan(scale_h):
+                return time
+            criterion.units[0], criterion.units[1] = 1.0 / scale_g, 1.0 / scale_h
+            if not limits[RIDGE] < MOST_RIDGE * criterion.units[1]:
+                return time
+            of_root = (weight, limits, max_depth, sum_g, sum_h)
+            used, pairs, can_split = 1, 0, _make_root(table, used, rows, slots, free_slots, criterion, *of_root)
+            if can_split:
+                used, pairs = call_grow(addresses[GROW], growth)
+            if pairs != 0:
+                return time
+            _take_out(addresses, growth, max_depth, used, made, end, sums, limits, leaves[output])
+            sizes[time * k + output] = used
+            end += used
+        for output in range(k):
+            last = begin + sizes[time * k + output]
+            value = made.value[begin:last]
+            _add(addresses, value, factor, sums[0, : last - begin], leaves[output], scores[output])
+            begin = last
+    return times

@@ -1,0 +1,223 @@
+"""Rounds that a CPU repeats in one call: the model, and what a watch sees, are those of rounds one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+from weakref import ref
+
+import numpy as np
+import pytest
+from support.builders import model_bytes, random_case, sparse
+
+from gpuboost import losses
+from gpuboost.backends.cpu import histograms, repeated_rounds
+from gpuboost.backends.cpu.backend import Cpu
+from gpuboost.backends.cpu.repeated_rounds import RepeatedRounds
+from gpuboost.backends.reference.backend import Reference
+from gpuboost.boosting import boost
+from gpuboost.errors import InputError
+from gpuboost.growth import DepthWise, Oblivious
+from gpuboost.kernels.growth import repeated_rounds as kernel
+from gpuboost.recipe import Recipe
+from gpuboost.steps import automatic
+from gpuboost.testing.cases import Case
+from gpuboost.types import Limits, Progress
+
+GROWTH = DepthWise(Limits(8, 3))
+
+
+class Counted:
+    """A CPU, and the rounds of each call that repeated some."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.calls: list[int] = []
+        plain = RepeatedRounds.repeat
+
+        def repeat(*given: Any) -> Any:
+            made = plain(*given)
+            self.calls.append(len(made))
+            return made
+
+        monkeypatch.setattr(RepeatedRounds, "repeat", repeat)
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counted]:
+    monkeypatch.setattr(RepeatedRounds, "waits", False)
+    return Counted(monkeypatch)
+
+
+def watched(recipe: Recipe, case: Case, backend: Any, stop: int | None = None, **given: Any) -> tuple[Any, ...]:
+    """The model, and of each round that the watch saw: its number, trees so far, ticket and versions."""
+    seen: list[tuple[int, ...]] = []
+
+    def watch(progress: Progress) -> bool:
+        line = progress.log[-1]
+        versions = {tree.version for tree in progress.trees}
+        seen.append((progress.round, progress.n_rounds, line.ticket, line.pulled, *versions))
+        return progress.n_rounds == stop
+
+    return model_bytes(boost(recipe, case.data, backend, watch=watch, **given)), seen
+
+
+@pytest.mark.parametrize(
+    ("loss", "target", "weights"),
+    [
+        (losses.SquaredError(), "real", "real"),
+        (losses.Logistic(), "binary", "whole"),
+        (losses.Softmax(3), "3", "none"),
+        pytest.param(losses.Softmax(3), "3", "real", marks=pytest.mark.slow),
+        pytest.param(losses.Poisson(), "positive", "whole", marks=pytest.mark.slow),
+    ],
+)
+@pytest.mark.parametrize("threads", [1, 3])
+def test_repeated_rounds_are_the_references(
+    loss: Any, target: str, weights: str, threads: int, counted: Counted
+) -> None:
+    case = random_case(5, 200, 4, target=target, weights=weights)
+    recipe = Recipe(loss, 12, 0.3, GROWTH)
+    assert watched(recipe, case, Cpu(threads), together=5) == watched(recipe, case, Reference())
+    assert counted.calls == [5, 5, 1]
+
+
+def test_sparse_rows_and_deep_trees(counted: Counted) -> None:
+    case = random_case(6, 300, 4)
+    case = replace(case, data=sparse(case.data))
+    recipe = Recipe(losses.SquaredError(), 8, 0.3, DepthWise(Limits(300, 9)))
+    assert watched(recipe, case, Cpu(1), together=8) == watched(recipe, case, Reference())
+    assert counted.calls == [7]
+
+
+@pytest.mark.parametrize("stop", [2, 5, 9])
+def test_rounds_after_a_stop_are_not_in_the_model(stop: int, counted: Counted) -> None:
+    case = random_case(7, 150, 3, target="binary")
+    recipe = Recipe(losses.Logistic(), 20, 0.3, GROWTH)
+    found = watched(recipe, case, Cpu(1), stop, together=16)
+    assert found == watched(recipe, case, Reference(), stop)
+    assert counted.calls == [16]
+
+
+def test_a_model_is_continued(counted: Counted) -> None:
+    case, backend = random_case(8, 150, 3), Cpu(1)
+    recipe = Recipe(losses.SquaredError(), 6, 0.3, GROWTH)
+
+    def twice(backend: Any, **given: Any) -> tuple[Any, ...]:
+        first = boost(recipe, case.data, backend, **given)
+        return watched(replace(recipe, learning_rate=0.1), case, backend, resume=first, **given)
+
+    assert twice(backend, together=4) == twice(Reference())
+    assert counted.calls == [4, 1, 4, 1]
+
+
+@pytest.mark.parametrize("first", [2, 5])
+def test_a_tree_without_room_is_grown_by_the_verbs(
+    first: int, counted: Counted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pure noise of many rounds needs more histograms at some time than the trees before it did."""
+    monkeypatch.setattr(histograms, "FIRST_SLOTS", first)
+    monkeypatch.setattr(histograms, "FIRST_BYTES", 0)
+    random = np.random.default_rng(0)
+    case = random_case(9, 400, 4)
+    data = replace(case.data, y=np.where(np.arange(400) < 4, 50.0, random.normal(size=400)))
+    case = replace(case, data=data)
+    recipe = Recipe(losses.SquaredError(), 30, 0.5, DepthWise(Limits(64, 6)))
+    assert watched(recipe, case, Cpu(1), together=8) == watched(recipe, case, Reference())
+    assert 0 in counted.calls
+    assert sum(counted.calls) > 8
+
+
+def test_gradients_that_are_no_numbers_are_refused_by_the_verbs(counted: Counted) -> None:
+    case = random_case(10, 60, 2)
+    recipe = Recipe(losses.SquaredError(), 200, 1e6, GROWTH)
+    with pytest.raises(InputError, match="gradients must be finite numbers"):
+        boost(recipe, case.data, Cpu(1), together=8)
+    assert counted.calls[-1] < 8
+
+
+@pytest.mark.parametrize(
+    "differing",
+    [
+        {"loss": losses.AbsoluteError(), "step": automatic(losses.AbsoluteError())},
+        {"growth": Oblivious(Limits(4, 2))},
+        {"growth": DepthWise(Limits(4, 2, min_samples_leaf=3))},
+        {"growth": DepthWise(Limits(4, 2, directions=(1, 0, 0)))},
+        {"growth": DepthWise(Limits(4, 2, reg_alpha=0.1))},
+        {"growth": DepthWise(Limits(2, 1))},
+    ],
+    ids=str,
+)
+def test_other_rounds_go_through_the_loop(differing: dict[str, Any], counted: Counted) -> None:
+    case = random_case(11, 100, 3, categorical=0.0)
+    recipe = replace(Recipe(losses.SquaredError(), 4, 0.3, GROWTH), **differing)
+    assert watched(recipe, case, Cpu(1), together=8) == watched(recipe, case, Reference())
+    assert counted.calls == [0, 0, 0]
+
+
+def test_a_call_is_short(counted: Counted, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(repeated_rounds, "MOST_WORK", 1)
+    case = random_case(12, 100, 3, categorical=0.0)
+    boost(Recipe(losses.SquaredError(), 5, 0.3, GROWTH), case.data, Cpu(1), together=8)
+    assert counted.calls == [1, 1, 1, 1]
+
+
+def test_large_trees_of_many_outputs_take_no_memory_for_many_rounds(
+    counted: Counted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(repeated_rounds, "MOST_NODES", 20)
+    case = random_case(12, 100, 3, categorical=0.0)
+    boost(Recipe(losses.SquaredError(), 4, 0.3, GROWTH), case.data, Cpu(1), together=8)
+    assert counted.calls == [1, 1, 1]  # of at most 15 nodes
+    counted.calls.clear()
+    boost(Recipe(losses.SquaredError(), 3, 0.3, DepthWise(Limits(16, 4))), case.data, Cpu(1), together=8)
+    assert counted.calls == [0, 0]
+
+
+def test_nothing_is_kept_of_a_fit() -> None:
+    case, machine, kept = random_case(13, 80, 2), Cpu(1), []
+
+    def watch(progress: Progress) -> bool:
+        assert progress.drawn is not None
+        kept.append(ref(progress.drawn.gradients.g))
+        return False
+
+    boost(Recipe(losses.SquaredError(), 3, 0.3, GROWTH), case.data, machine, watch=watch)
+    assert [one() is None for one in kept] == [True] * 3
+
+
+@pytest.mark.parametrize(("is_ready", "repeats"), [(False, False), (True, True)])
+def test_no_fit_waits_for_the_kernel(
+    is_ready: bool, repeats: bool, counted: Counted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = random_case(5, 200, 4, target="binary", weights="whole")
+    recipe = Recipe(losses.Logistic(), 6, 0.3, GROWTH)
+    boost(recipe, case.data, Cpu(1), together=5)
+    assert counted.calls == [5]  # so the kernel is there
+    asked: list[str] = []
+
+    def ready(_: Any, kind: str) -> bool:
+        asked.append(kind)
+        return is_ready
+
+    monkeypatch.setattr(RepeatedRounds, "waits", True)
+    monkeypatch.setattr(repeated_rounds, "BACKGROUND", type("Background", (), {"is_ready": ready})())
+    monkeypatch.setattr(repeated_rounds, "PAYS", 3)
+    counted.calls.clear()
+    boost(recipe, case.data, Cpu(1), together=5)
+    assert counted.calls == ([5] if repeats else [0] * 5)  # and it is not asked for each round
+    assert asked == ["rounds-one-categorical"]
+
+
+def test_a_kernel_for_other_types_is_not_compiled(counted: Counted, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(RepeatedRounds, "waits", True)
+    monkeypatch.setattr(repeated_rounds, "BACKGROUND", type("Ready", (), {"is_ready": lambda self, kind: True})())
+    monkeypatch.setattr(repeated_rounds, "PAYS", 1)
+    case, before = random_case(5, 60, 2), len(kernel.repeat.overloads)
+    target = case.data.y.copy()
+    target.setflags(write=False)  # numba has a type of its own for such arrays
+    case = replace(case, data=replace(case.data, y=target))
+    recipe = Recipe(losses.SquaredError(), 4, 0.3, GROWTH)
+    assert watched(recipe, case, Cpu(1), together=5) == watched(recipe, case, Reference())
+    assert counted.calls == [0, 0, 0]
+    assert len(kernel.repeat.overloads) == before
