@@ -120,7 +120,7 @@ static __device__ __forceinline__ u32 work_of(i32 rows) { return rows > 0 ? (u32
 // A block's share, when work on ``rows`` rows of each of ``across`` tiles of features is shared out to the grid.
 static __device__ __forceinline__ i64 rows_of_share(i64 rows, i32 across, i32 least)
 {
-    const i64 even = (rows * across + gridDim.x - 1) / gridDim.x;
+    const i64 even = ((rows * across + gridDim.x - 1) / gridDim.x + 31) / 32 * 32; // whole warps
     return even < least ? least : even;
 }
 

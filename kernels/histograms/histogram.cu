@@ -14,10 +14,10 @@
 // While a warp adds 32 rows, the bins of its next 32 are on their way from memory, and the numbers of those after them.
 //
 // Compiled for one WIDTH (4, 8, 16, 32 features to a tile), CELLS (64, 128, 256: bins of a feature that there is room
-// for), COUNTS (1: rows are counted, too) and PASSES (2 where shared memory has no room for the planes: the rows are
-// then read twice, first for the lower half of the bins).
+// for), COUNTS (1: rows are counted, too), THREADS (1,024, or 512 where shared memory has no room for the stages of their
+// warps) and PASSES (2 where it has no room for the planes: the rows are then read twice, first for the lower half of the
+// bins).
 
-#define THREADS 1024
 constexpr int WARPS = THREADS / 32;
 #define WORDS (WIDTH / 4) // of a row; also the loads that 32 rows take
 #define ROWS_AT_ONCE (128 / WIDTH)

@@ -71,7 +71,7 @@ static __device__ __forceinline__ Found best_set(const Cells &cells, const Terms
 #endif
 
 // Blocks that a multiprocessor should hold: with two, the largest variants would spill registers.
-#if SETS && (BOUNDED || (CELLS == 256 && (COUNTS || DISTURBED || INTERACTIONS)))
+#if SETS && (BOUNDED || CELLS == 256)
 #define BLOCKS 1
 #elif EXTRA_TREES && CELLS == 256 && (COUNTS || SETS)
 #define BLOCKS 1

@@ -23,8 +23,8 @@ from gpuboost.types import Array, Cuts, Limits
 HEAD = 4  # numbers in front of ``selection``
 NO_CUTS = np.empty((0, 8), np.uint32)
 UPLOADS = 16  # sets of candidates that may be on their way
-STAGE_BYTES = 32 * 2 * 384  # of the 32 warps of a block that builds histograms
-STATIC_BYTES = 512  # upper bound on these kernels' static shared memory
+STAGE_BYTES = 2 * 384  # of each warp of a block that builds histograms
+STATIC_BYTES = 640  # upper bound on these kernels' static shared memory
 
 
 _TREE = ("common/common.cuh", "common/tree.cuh", "common/blocks.cuh")
@@ -104,9 +104,13 @@ class Arena:
         search, functions = searching(plan.limits), called_by(*searching(plan.limits))
         halves = 5 if plan.counts else 4  # of a plane: counts have 16 bits
         planes = halves * plan.cells * 64
-        passes = 1 if planes + STAGE_BYTES + STATIC_BYTES <= self.runtime.block_memory else 2  # compute capability 7.5
-        self.shared = planes // passes + STAGE_BYTES
-        macros = f"#define WIDTH {plan.width}\n#define PASSES {passes}\n{shape}"
+        room = self.runtime.block_memory - STATIC_BYTES  # 64 KB at compute capability 7.5
+        passes = 1 if planes + 16 * STAGE_BYTES <= room else 2
+        self.histogram_threads = 1_024 if planes // passes + 32 * STAGE_BYTES <= room else 512
+        self.shared = planes // passes + self.histogram_threads // 32 * STAGE_BYTES
+        macros = (
+            f"#define WIDTH {plan.width}\n#define PASSES {passes}\n#define THREADS {self.histogram_threads}\n{shape}"
+        )
         histogram = source(*_TREE, "histograms/histogram.cu", before=macros)
         sets = f"#define SETS {int(plan.sets)}\n" + "#define DISTURBED 1\n" * (plan.limits.random_strength > 0.0)
         sets += "#define EXTRA_TREES 1\n" * plan.limits.extra_trees

@@ -28,7 +28,6 @@ from gpuboost.backends.cuda.subsets import Chosen
 from gpuboost.backends.cuda.tree import STATE, as_records
 from gpuboost.types import Array, Limits
 
-BLOCK = 1024  # threads of a block that builds histograms
 STATIC_LEVELS = 12  # up to here a level is launched without asking whether it has nodes
 LEVEL, BEST_FIRST = 1, 2  # how ``evaluate`` chooses
 EVALUATE_BLOCKS, ROUTE_BLOCKS = 2, 3  # for each multiprocessor
@@ -195,7 +194,7 @@ class TreeOnDevice:
         arena, target, plan, a = self._arena, self._target, self._arena.plan, self._arena.array
         weighted = target.multiplicity is not None
         arena.root_histogram(
-            (plan.shares,), (BLOCK,),
+            (plan.shares,), (arena.histogram_threads,),
             bins=self._bins, n=target.bins.n, g=target.g, h=target.h,
             multiplicity=target.multiplicity if weighted else arena.no_rows, weighted=weighted,
             **self._tiles(), pairs=a["pairs"], block_sums=a["block_sums"], line_sums=arena.line_sums, state=self.state,
@@ -209,7 +208,7 @@ class TreeOnDevice:
         """Build the histograms of one batch of lines, from ``first`` on."""
         arena, plan, a = self._arena, self._arena.plan, self._arena.array
         arena.list_histogram(
-            (plan.shares,), (BLOCK,),
+            (plan.shares,), (arena.histogram_threads,),
             bins=self._bins, n=self._target.bins.n, list=a["list"], list_pairs=a["list_pairs"], **self._tiles(),
             lines=a["lines"], line_sums=arena.line_sums, state=self.state, first_line=first,
             last_line=first + plan.batch, least=plan.least_rows, shared_mem=arena.shared,
