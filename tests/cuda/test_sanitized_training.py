@@ -57,19 +57,22 @@ if sys.argv[1] == "blocks":
     train(random_case(1, 40, 3), Recipe(losses.SquaredError(), 1, growth=DepthWise(Limits(4, 2))), chained=False)
     sys.exit()
 few = random_case(2, 90, 3, target="3", most_cuts=9)
-train(few, Recipe(losses.Softmax(3), 2, growth=DepthWise(Limits(6, 3, 2)), sampling=UniformSampling(0.7)))
-two, drawn = random_case(4, 120, 3, target="binary", weights="whole"), DepthWise(Limits(6, 3))
 controlled = ImportanceSampling(0.4, variance_control="previous_leaf")
-train(two, Recipe(losses.Logistic(), 2, growth=drawn, sampling=controlled))
-some, loss = random_case(3, 150, 6, most_cuts=30), losses.AbsoluteError()
-train(some, Recipe(loss, 2, growth=LeafWise(Limits(5, 4)), step=automatic(loss)))
-shared_tree = {"growth": DepthWise(Limits(6, 3, 2)), "multi_output": OneTree(RandomProjection(2))}
-train(few, Recipe(losses.Softmax(3), 1, sampling=controlled, **shared_tree))
-constrained = random_case(5, 150, 4, most_cuts=30, categorical=0.0)
-growth = DepthWise(Limits(8, 4, directions=(1, 0, -1, 0)))
-train(constrained, Recipe(losses.SquaredError(), 2, growth=growth))
-shares = random_case(3, 90, 3, most_cuts=30)
-train(shares, Recipe(loss, 1, growth=DepthWise(Limits(6, 3, 2)), step=automatic(loss)), shared=True)
+loss = losses.AbsoluteError()
+if sys.argv[1] == "first":
+    train(few, Recipe(losses.Softmax(3), 2, growth=DepthWise(Limits(6, 3, 2)), sampling=UniformSampling(0.7)))
+    two, drawn = random_case(4, 120, 3, target="binary", weights="whole"), DepthWise(Limits(6, 3))
+    train(two, Recipe(losses.Logistic(), 2, growth=drawn, sampling=controlled))
+    some = random_case(3, 150, 6, most_cuts=30)
+    train(some, Recipe(loss, 2, growth=LeafWise(Limits(5, 4)), step=automatic(loss)))
+else:
+    shared_tree = {"growth": DepthWise(Limits(6, 3, 2)), "multi_output": OneTree(RandomProjection(2))}
+    train(few, Recipe(losses.Softmax(3), 1, sampling=controlled, **shared_tree))
+    constrained = random_case(5, 150, 4, most_cuts=30, categorical=0.0)
+    growth = DepthWise(Limits(8, 4, directions=(1, 0, -1, 0)))
+    train(constrained, Recipe(losses.SquaredError(), 2, growth=growth))
+    shares = random_case(3, 90, 3, most_cuts=30)
+    train(shares, Recipe(loss, 1, growth=DepthWise(Limits(6, 3, 2)), step=automatic(loss)), shared=True)
 """
 
 
@@ -77,8 +80,9 @@ train(shares, Recipe(loss, 1, growth=DepthWise(Limits(6, 3, 2)), step=automatic(
 @pytest.mark.parametrize("sanitize", [pytest.param("undefined", marks=pytest.mark.thorough), "address", "thread"])
 def test_trainings(sanitize):
     """Several outputs, by one tree too; drawn rows, control variates, lengths of leaves, constraints, shared rows."""
-    result = sanitized(sanitize, TRAIN, "all")
-    assert result.returncode == 0, result.stdout
+    for half in ("first", "second"):  # of a process each: the thread sanitizer's memory does not reach for both
+        result = sanitized(sanitize, TRAIN, half)
+        assert result.returncode == 0, result.stdout
 
 
 @pytest.mark.slow
