@@ -102,7 +102,6 @@ class TreeOnDevice:
         all_levels = limits.growth != "leafwise" and limits.max_depth > 0 and self._level == limits.max_depth
         if not all_levels and not self._target.sampled:  # the last level's rows are settled as they are routed
             self._settle()
-
         self._arena.growing = self._level == 0  # without a search of splits, nobody has taken the root's sums
 
     def _begin(self) -> None:
@@ -254,15 +253,9 @@ class TreeOnDevice:
         arena = self._arena
         grid = (min(arena.plan.d, EVALUATE_BLOCKS * self._grid),)
         arena.evaluate_level(
-            grid,
-            (256,),
-            **self._histograms(),
-            **self._choice(),
-            **self._chosen,
-            **arena.within,
-            **arena.paths,
-            **self._cuts,
-        )
+            grid, (256,),
+            **self._histograms(), **self._choice(), **self._chosen, **arena.within, **arena.paths, **self._cuts,
+        )  # fmt: skip
 
     def _histograms(self) -> dict[str, Any]:
         """Kernels' arguments: histograms, and the features that compete."""
