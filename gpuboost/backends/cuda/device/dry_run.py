@@ -73,6 +73,7 @@ class DryRun:
 
     def __init__(self, sm_count: int, block_memory: int = 227 << 10) -> None:
         self.name, self.sm_count, self.block_memory = "the CUDA backend", sm_count, block_memory
+        self.member = None
         self.held: Counter[str] = Counter()
         self.most: Counter[str] = Counter()
         self.functions: dict[DeviceFunction, None] = {}

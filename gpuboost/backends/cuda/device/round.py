@@ -22,6 +22,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar, Ty
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.backends.cuda.device.launches import Launch, queue
 from gpuboost.backends.cuda.device.recorder import Recorder
 from gpuboost.types import Array
 
@@ -41,7 +42,7 @@ class _Step:
     key: Verb  # keeps its objects alive, so that their ids stay theirs
     work: Callable[[], Any]
     result: Any
-    launches: list[Callable[[], None]]
+    launches: list[Launch]
     replayable: bool
     takes: bool
 
@@ -146,8 +147,7 @@ class RecordedRound:
         """
         graph = self._graph if times == 1 else self._several.get(times)
         if graph is None:
-            round_again = [launch for step in self._before for launch in step.launches]
-            graph = self._several[times] = self._captured(times * [*round_again, after])
+            graph = self._several[times] = self._captured(self._before, times, after)
         self._put(place, words)
         self._write_inputs()
         graph()
@@ -276,7 +276,9 @@ class RecordedRound:
         self._launch_postponed()
         again = self._alike and len(self._now) == len(self._before)
         if again and self._now and all(step.replayable for step in self._now):
-            self._graph = self._captured([launch for step in self._now for launch in step.launches])
+            self._graph = self._captured(self._now)
+        elif self._runtime.member is not None:
+            self._runtime.member.had_no_graph()
         self._before, self._now = self._now, []
 
     def _launch_postponed(self) -> None:
@@ -314,10 +316,14 @@ class RecordedRound:
             self._runtime.wait()  # it may still be running
         self._graph, self._several, self._replaying = None, {}, False
 
-    def _captured(self, launches: list[Callable[[], None]]) -> Callable[[], None]:
+    def _captured(
+        self, steps: list[_Step], times: int = 1, after: Callable[[], None] = _nothing
+    ) -> Callable[[], None]:
         def again() -> None:
-            for launch in launches:
-                launch()
+            for _ in range(times):
+                for step in steps:
+                    queue(step.launches, self._runtime)
+                after()
 
         return self._runtime.capture(again)
 

@@ -1,0 +1,193 @@
+"""Several trainings on one GPU in lock-step: a launch of each becomes one launch for all of them.
+
+Small data leave a GPU waiting: a round of 10,000 rows is some thirty launches that each take as long as one block. Here
+each training runs in a thread of its own, on a stream of its own, as it would alone; but a graph of its round waits until
+every other training has a graph to launch too. Then one graph does the work of all: where the graphs agree in a launch
+up to its arguments, one joint launch takes its place (``joint_kernels``). Each training gets the bytes that it would get
+alone, whether the others are like it or not.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar, final
+
+from gpuboost.backends.cuda.device.gpus import keep_runtime, open_gpu
+from gpuboost.backends.cuda.device.joint_kernels import joint_launch
+from gpuboost.backends.cuda.device.launches import KernelLaunch, Launch, queue
+from gpuboost.backends.cuda.device.runtime import CupyRuntime
+from gpuboost.errors import DeviceError
+
+T = TypeVar("T")
+
+KEPT = 64  # joint graphs
+PATIENCE = 8  # rounds of a training without a graph, until the others no longer wait for it
+
+
+@dataclass(slots=True, eq=False)
+class _Graph:
+    """The launches of one graph of a training, or of all of them. Captured when it is launched for the second time."""
+
+    runtime: CupyRuntime
+    launches: Sequence[Launch]
+    launched: bool = False
+    captured: Callable[[], None] | None = None
+
+    def launch(self) -> None:
+        work = partial(queue, self.launches, self.runtime)
+        if self.launched and self.captured is None:
+            self.captured = self.runtime.capture(work)
+        self.launched = True
+        (self.captured or work)()
+
+
+@final
+class Member:
+    """One training of a ``LockStep``: ``runtime`` has its stream."""
+
+    def __init__(self, lock_step: LockStep, runtime: CupyRuntime, number: int) -> None:
+        self._lock_step, self.runtime, self.number = lock_step, runtime, number
+        self._rounds_without = 0
+        runtime.member = self
+
+    def graph(self, launches: Sequence[Launch]) -> Callable[[], None]:
+        """The function that queues these launches, together with graphs of the other members."""
+        own = _Graph(self.runtime, launches)
+
+        def launch() -> None:
+            self._rounds_without = 0
+            self._lock_step.launch(self, own)
+
+        return launch
+
+    def had_no_graph(self) -> None:
+        """Take note of a round that was launched verb by verb. After some in a row the others stop to wait."""
+        self._rounds_without += 1
+        if self._rounds_without == PATIENCE:
+            self._lock_step.leave(self)
+
+
+@final
+class LockStep:
+    """So many trainings on the device of a runtime. Each member's methods are called by one thread at a time.
+
+    Raises:
+        DeviceError: in all members, if the launch of a joint graph failed.
+    """
+
+    def __init__(self, runtime: CupyRuntime, members: int) -> None:
+        self._runtime = runtime.spawn()
+        self.members = tuple(Member(self, runtime.spawn(), number) for number in range(members))
+        self._expected = set(self.members)
+        self._ready: dict[Member, _Graph] = {}
+        self._joint: dict[tuple[_Graph, ...], _Graph] = {}
+        self._condition, self._turn = threading.Condition(), 0
+        self._error: BaseException | None = None
+
+    @contextmanager
+    def taking_part(self, number: int) -> Iterator[None]:
+        """Context in which this thread's runtime of the device is that of a member."""
+        member = self.members[number]
+        keep_runtime(member.runtime)
+        try:
+            yield
+        finally:
+            self.leave(member)
+
+    def launch(self, member: Member, graph: _Graph) -> None:
+        """Queue a member's graph, as soon as every other member has one."""
+        with self._condition:
+            self._expected.add(member)  # again, if the others had stopped to wait
+            self._ready[member] = graph
+            turn = self._turn
+            self._launch_if_all()
+            self._condition.wait_for(lambda: self._turn != turn)
+            if self._error is not None:
+                raise DeviceError(f"device: a joint launch of {len(self.members)} trainings failed.") from self._error
+
+    def leave(self, member: Member) -> None:
+        """Stop to wait for this member."""
+        with self._condition:
+            self._expected.discard(member)
+            self._launch_if_all()
+
+    def _launch_if_all(self) -> None:
+        if not self._ready or not self._expected <= self._ready.keys():
+            return
+        try:
+            self._launch_together([self._ready[member] for member in sorted(self._ready, key=lambda one: one.number)])
+        except BaseException as error:
+            self._error = error
+        self._ready = {}
+        self._turn += 1
+        self._condition.notify_all()
+
+    def _launch_together(self, graphs: list[_Graph]) -> None:
+        if len(graphs) == 1:
+            graphs[0].launch()
+            return
+        key = tuple(graphs)
+        if key not in self._joint:
+            if len(self._joint) == KEPT:
+                self._runtime.wait()  # for those that may still be running
+                self._joint = {}
+            self._joint[key] = _Graph(self._runtime, joined([graph.launches for graph in graphs], self._runtime))
+        for graph in graphs:
+            self._runtime.follow(graph.runtime.mark())
+        self._joint[key].launch()
+        end = self._runtime.mark()
+        for graph in graphs:
+            graph.runtime.follow(end)
+
+
+def in_lock_step(works: Sequence[Callable[[], T]], device: str) -> list[T]:
+    """The results of functions that train on this GPU ("cuda:N"), in lock-step. If some fail: the error of the first."""
+    lock_step = LockStep(open_gpu(device), len(works))
+
+    def run(number: int) -> T:
+        with lock_step.taking_part(number):
+            return works[number]()
+
+    with ThreadPoolExecutor(len(works), thread_name_prefix="gpuboost-lock-step") as pool:
+        futures = [pool.submit(run, number) for number in range(len(works))]
+        return [future.result() for future in futures]
+
+
+def joined(each: Sequence[Sequence[Launch]], runtime: CupyRuntime) -> list[Launch]:
+    """Launches that do the work of several lists, in the order of each. Alike ones of several lists are one launch."""
+    return [
+        launch
+        for alike in _grouped(each, _kinds)
+        for at_one_place in zip(*alike, strict=True)
+        for launch in _joined_at_one_place(at_one_place, runtime)
+    ]
+
+
+def _joined_at_one_place(launches: Sequence[Launch], runtime: CupyRuntime) -> Iterator[Launch]:
+    for alike in _grouped(launches, _shape):
+        kernels = [launch for launch in alike if isinstance(launch, KernelLaunch) and len(launch.grid) < 3]
+        if len(alike) > 1 and len(kernels) == len(alike):
+            yield joint_launch(kernels, runtime)
+        else:
+            yield from alike
+
+
+def _kinds(launches: Sequence[Launch]) -> Any:
+    return tuple(launch.kernel if isinstance(launch, KernelLaunch) else type(launch) for launch in launches)
+
+
+def _shape(launch: Launch) -> Any:
+    return (launch.grid, launch.block, launch.shared_mem) if isinstance(launch, KernelLaunch) else None
+
+
+def _grouped(items: Iterable[T], key: Callable[[T], Any]) -> list[list[T]]:
+    """The items by the value of ``key``, in the order in which they come."""
+    groups: dict[Any, list[T]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return list(groups.values())
