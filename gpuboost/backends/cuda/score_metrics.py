@@ -9,7 +9,6 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ import numpy as np
 from gpuboost.backends.cuda.array_cache import ArrayCache
 from gpuboost.backends.cuda.codegen.formulas import probability_formulas, term_formulas
 from gpuboost.backends.cuda.device.kernels import Kernels
-from gpuboost.backends.cuda.device.launches import Launch, queue
+from gpuboost.backends.cuda.device.launches import Launch
 from gpuboost.backends.cuda.device.radix_sort import RADIX, blocks_of_digits, chunks_of
 from gpuboost.backends.cuda.device.recorder import Recorder
 from gpuboost.losses.averages import pieces_scale
@@ -84,8 +83,7 @@ class ScoreMetrics:
             known = self._asked[id(asked)] = _Asked(scores, result, launches)
         else:
             if known.graph is None:
-                launches = known.launches
-                known.graph = self._runtime.capture(partial(queue, launches, self._runtime))
+                known.graph = self._runtime.captured(known.launches)
             known.graph()
         kept = self._runtime.empty(known.result.shape, known.result.dtype)  # the next call writes to the result
         self._runtime.copy(kept, known.result)

@@ -1,18 +1,17 @@
 """Several trainings on one GPU in lock-step: a launch of each becomes one launch for all of them.
 
-Small data leave a GPU waiting: a round of 10,000 rows is some thirty launches that each take as long as one block. Here
-each training runs in a thread of its own, on a stream of its own, as it would alone; but a graph of its round waits until
-every other training has a graph to launch too. Then one graph does the work of all: where the graphs agree in a launch
-up to its arguments, one joint launch takes its place (``joint_kernels``). Each training gets the bytes that it would get
-alone, whether the others are like it or not.
+Small data leave a GPU waiting: a round of 10,000 rows is some thirty launches that each take as long as one block.
+Here each training runs in a thread of its own, on a stream of its own, as it would alone; but a graph of its round
+waits until every other training has a graph to launch too. Then one graph does the work of all: where their graphs
+agree in a launch up to its arguments, a joint launch takes its place (``joint_kernels``). Each training gets the bytes
+that it gets alone, however much or little the others are like it.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar, final
@@ -20,7 +19,7 @@ from typing import Any, TypeVar, final
 from gpuboost.backends.cuda.device.gpus import keep_runtime, open_gpu
 from gpuboost.backends.cuda.device.joint_kernels import joint_launch
 from gpuboost.backends.cuda.device.launches import KernelLaunch, Launch, queue
-from gpuboost.backends.cuda.device.runtime import CupyRuntime
+from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.errors import DeviceError
 
 T = TypeVar("T")
@@ -33,7 +32,7 @@ PATIENCE = 8  # rounds of a training without a graph, until the others no longer
 class _Graph:
     """The launches of one graph of a training, or of all of them. Captured when it is launched for the second time."""
 
-    runtime: CupyRuntime
+    runtime: Runtime
     launches: Sequence[Launch]
     launched: bool = False
     captured: Callable[[], None] | None = None
@@ -50,7 +49,7 @@ class _Graph:
 class Member:
     """One training of a ``LockStep``: ``runtime`` has its stream."""
 
-    def __init__(self, lock_step: LockStep, runtime: CupyRuntime, number: int) -> None:
+    def __init__(self, lock_step: LockStep, runtime: Runtime, number: int) -> None:
         self._lock_step, self.runtime, self.number = lock_step, runtime, number
         self._rounds_without = 0
         runtime.member = self
@@ -74,47 +73,49 @@ class Member:
 
 @final
 class LockStep:
-    """So many trainings on the device of a runtime. Each member's methods are called by one thread at a time.
+    """Trainings in lock-step, each in a thread of its own.
 
-    Raises:
-        DeviceError: in all members, if the launch of a joint graph failed.
+    Args:
+        runtime: runtime of the joint graphs.
+        members: runtime of each training, on the same device.
     """
 
-    def __init__(self, runtime: CupyRuntime, members: int) -> None:
-        self._runtime = runtime.spawn()
-        self.members = tuple(Member(self, runtime.spawn(), number) for number in range(members))
+    def __init__(self, runtime: Runtime, members: Sequence[Runtime]) -> None:
+        self._runtime = runtime
+        self.members = tuple(Member(self, own, number) for number, own in enumerate(members))
         self._expected = set(self.members)
         self._ready: dict[Member, _Graph] = {}
         self._joint: dict[tuple[_Graph, ...], _Graph] = {}
         self._condition, self._turn = threading.Condition(), 0
         self._error: BaseException | None = None
 
-    @contextmanager
-    def taking_part(self, number: int) -> Iterator[None]:
-        """Context in which this thread's runtime of the device is that of a member."""
-        member = self.members[number]
-        keep_runtime(member.runtime)
-        try:
-            yield
-        finally:
-            self.leave(member)
-
     def launch(self, member: Member, graph: _Graph) -> None:
-        """Queue a member's graph, as soon as every other member has one."""
+        """Queue a member's graph, as soon as every other member has one.
+
+        Raises:
+            DeviceError: in every member, if the launch of a joint graph failed, or the trainings were stopped.
+        """
         with self._condition:
             self._expected.add(member)  # again, if the others had stopped to wait
-            self._ready[member] = graph
             turn = self._turn
-            self._launch_if_all()
-            self._condition.wait_for(lambda: self._turn != turn)
+            if self._error is None:
+                self._ready[member] = graph
+                self._launch_if_all()
+                self._condition.wait_for(lambda: self._turn != turn)
             if self._error is not None:
-                raise DeviceError(f"device: a joint launch of {len(self.members)} trainings failed.") from self._error
+                raise DeviceError("device: trainings in lock-step ended early, as one of them failed.") from self._error
 
     def leave(self, member: Member) -> None:
         """Stop to wait for this member."""
         with self._condition:
             self._expected.discard(member)
             self._launch_if_all()
+
+    def stop(self, error: BaseException) -> None:
+        """End every training at its next graph, because of this error."""
+        with self._condition:
+            self._error = error
+            self._end_turn()
 
     def _launch_if_all(self) -> None:
         if not self._ready or not self._expected <= self._ready.keys():
@@ -123,6 +124,9 @@ class LockStep:
             self._launch_together([self._ready[member] for member in sorted(self._ready, key=lambda one: one.number)])
         except BaseException as error:
             self._error = error
+        self._end_turn()
+
+    def _end_turn(self) -> None:
         self._ready = {}
         self._turn += 1
         self._condition.notify_all()
@@ -146,29 +150,44 @@ class LockStep:
 
 
 def in_lock_step(works: Sequence[Callable[[], T]], device: str) -> list[T]:
-    """The results of functions that train on this GPU ("cuda:N"), in lock-step. If some fail: the error of the first."""
-    lock_step = LockStep(open_gpu(device), len(works))
+    """The results of functions that train on this GPU ("cuda:N"), in lock-step.
+
+    If one fails, the others end early, and its error is raised.
+    """
+    runtimes = [open_gpu(device).spawn() for _ in works]
+    lock_step = LockStep(open_gpu(device).spawn(), runtimes)
 
     def run(number: int) -> T:
-        with lock_step.taking_part(number):
+        keep_runtime(runtimes[number])  # this thread's
+        try:
             return works[number]()
+        finally:
+            lock_step.leave(lock_step.members[number])
 
     with ThreadPoolExecutor(len(works), thread_name_prefix="gpuboost-lock-step") as pool:
         futures = [pool.submit(run, number) for number in range(len(works))]
+        try:
+            for future in as_completed(futures):
+                future.result()
+        except BaseException as error:
+            lock_step.stop(error)
+            raise
         return [future.result() for future in futures]
 
 
-def joined(each: Sequence[Sequence[Launch]], runtime: CupyRuntime) -> list[Launch]:
+def joined(each: Sequence[Sequence[Launch]], runtime: Runtime) -> list[Launch]:
     """Launches that do the work of several lists, in the order of each. Alike ones of several lists are one launch."""
-    return [
-        launch
-        for alike in _grouped(each, _kinds)
-        for at_one_place in zip(*alike, strict=True)
-        for launch in _joined_at_one_place(at_one_place, runtime)
-    ]
+    found: dict[tuple[Launch, ...], list[Launch]] = {}  # rounds that are repeated have the same launches
+    every: list[Launch] = []
+    for alike in _grouped(each, _kinds):
+        for at_one_place in zip(*alike, strict=True):
+            if at_one_place not in found:
+                found[at_one_place] = list(_joined_at_one_place(at_one_place, runtime))
+            every += found[at_one_place]
+    return every
 
 
-def _joined_at_one_place(launches: Sequence[Launch], runtime: CupyRuntime) -> Iterator[Launch]:
+def _joined_at_one_place(launches: Sequence[Launch], runtime: Runtime) -> Iterator[Launch]:
     for alike in _grouped(launches, _shape):
         kernels = [launch for launch in alike if isinstance(launch, KernelLaunch) and len(launch.grid) < 3]
         if len(alike) > 1 and len(kernels) == len(alike):

@@ -108,10 +108,13 @@ class Recorder:
         self._runtime.check(functions, beside=beside)
 
     def capture(self, work: Callable[[], None]) -> Callable[[], None]:
-        """See ``Runtime``; in lock-step the result queues the graph together with those of the other trainings."""
+        return self.captured(self.launches_of(work))
+
+    def captured(self, launches: Sequence[Launch]) -> Callable[[], None]:
+        """The function that queues these launches as one graph; in lock-step, with those of the other trainings."""
         if self.member is not None:
-            return self.member.graph(self.launches_of(work))
-        return self._runtime.capture(partial(queue, self.launches_of(work), self._runtime))
+            return self.member.graph(launches)
+        return self._runtime.capture(partial(queue, launches, self._runtime))
 
     def spawn(self) -> Runtime:
         return self._runtime.spawn()

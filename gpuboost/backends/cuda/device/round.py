@@ -22,7 +22,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar, Ty
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.cuda.device.launches import Launch, queue
+from gpuboost.backends.cuda.device.launches import Launch
 from gpuboost.backends.cuda.device.recorder import Recorder
 from gpuboost.types import Array
 
@@ -316,16 +316,9 @@ class RecordedRound:
             self._runtime.wait()  # it may still be running
         self._graph, self._several, self._replaying = None, {}, False
 
-    def _captured(
-        self, steps: list[_Step], times: int = 1, after: Callable[[], None] = _nothing
-    ) -> Callable[[], None]:
-        def again() -> None:
-            for _ in range(times):
-                for step in steps:
-                    queue(step.launches, self._runtime)
-                after()
-
-        return self._runtime.capture(again)
+    def _captured(self, steps: list[_Step], times: int = 1, after: Callable[[], None] = _nothing) -> Callable[[], None]:
+        once = [launch for step in steps for launch in step.launches]
+        return self._runtime.captured(times * [*once, *self._runtime.launches_of(after)])
 
     def _write_inputs(self) -> None:
         if not self._dirty:
