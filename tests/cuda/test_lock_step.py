@@ -10,9 +10,10 @@ from emulator import emulated_gpu, emulated_runtime
 from sklearn.base import clone
 
 import gpuboost as gb
+from gpuboost.backends.cuda.device.joined import joined
 from gpuboost.backends.cuda.device.joint_kernels import SUFFIX, joint_source
 from gpuboost.backends.cuda.device.launches import Copy, Fill, KernelLaunch, KernelText, queue
-from gpuboost.backends.cuda.device.lock_step import LockStep, in_lock_step, joined
+from gpuboost.backends.cuda.device.lock_step import LockStep, in_lock_step
 from gpuboost.backends.cuda.device.parameters import parameters
 from gpuboost.errors import DeviceError
 
@@ -34,11 +35,21 @@ def test_alike_launches_become_one():
     runtime = emulated_runtime()
     x = runtime.upload(np.arange(N, dtype=np.float32))
     ys = [runtime.zeros(N, np.float32) for _ in range(3)]
-    launches = joined([[scale(x, y, 2 + i, 0.5)] for i, y in enumerate(ys)], runtime)
+    launches = joined([[[[scale(x, y, 2 + i, 0.5)]]] for i, y in enumerate(ys)], runtime)
     assert [(one.kernel.name, one.grid) for one in launches] == [("scale" + SUFFIX, (2, 1, 3))]
     queue(launches, runtime)
     for i, y in enumerate(ys):
         np.testing.assert_array_equal(runtime.download(y), np.float32(2 + i) * np.arange(N, dtype=np.float32) + 2.5)
+
+
+def test_lanes_of_one_training_are_joined_and_segments_are_not():
+    runtime = emulated_runtime()
+    x, ys = runtime.upload(np.ones(N, np.float32)), [runtime.zeros(N, np.float32) for _ in range(3)]
+    lanes = [[[scale(x, y, 2, 0)] for y in ys], [[scale(ys[0], ys[1], 1, 0)]], [[scale(ys[1], x, 1, 0)]]]
+    launches = joined([lanes], runtime)
+    assert [one.grid for one in launches] == [(2, 1, 3), (2,), (2,)]
+    queue(launches, runtime)
+    assert [runtime.download(array)[0] for array in (*ys, x)] == [4, 6, 4, 8]
 
 
 def test_others_remain_as_they_are():
@@ -51,7 +62,7 @@ def test_others_remain_as_they_are():
         [Fill(b, 0), scale(x, b, 2, 0, blocks=3), scale(b, b, 3, 0)],
         [scale(x, c, 5, 0), Copy(d, c)],
     ]
-    launches = joined(lists, runtime)
+    launches = joined([[[one]] for one in lists], runtime)
     names = [one.kernel.name if isinstance(one, KernelLaunch) else type(one).__name__ for one in launches]
     assert names == ["Fill", "Fill", "scale", "scale", "scale" + SUFFIX, "scale", "Copy"]
     queue(launches, runtime)
@@ -61,8 +72,7 @@ def test_others_remain_as_they_are():
 def test_launches_that_are_repeated_are_joined_once():
     runtime = emulated_runtime()
     x, ys = runtime.zeros(N, np.float32), [runtime.zeros(N, np.float32) for _ in range(2)]
-    once = [[scale(x, y, 1, 0)] for y in ys]
-    first, second = joined([3 * launches for launches in once], runtime)[:2]
+    first, second, _ = joined([3 * [[[scale(x, y, 1, 0)]]] for y in ys], runtime)
     assert first is second
 
 
@@ -180,7 +190,7 @@ def test_nobody_waits_for_a_training_that_has_no_graph():
     quick, slow = lock_step.members
     for _ in range(8):
         slow.had_no_graph()
-    quick.graph([scale(x, y, 0, 1)])()  # it would wait for ever
+    quick.graph([[[scale(x, y, 0, 1)]]])()  # it would wait for ever
     assert quick.runtime.download(y)[0] == 3
     assert runtime.member is None
 
@@ -199,7 +209,9 @@ def fitted_on_both(fit):
 
 def test_chains():
     def fit(device):
-        model = gb.GradientBoostingRegressor(n_estimators=9, max_depth=2, langevin=gb.Langevin(), random_state=3, device=device)
+        model = gb.GradientBoostingRegressor(
+            n_estimators=9, max_depth=2, langevin=gb.Langevin(), random_state=3, device=device
+        )
         return gb.chains(model, X, Y, n_chains=3)
 
     one, other = fitted_on_both(fit)

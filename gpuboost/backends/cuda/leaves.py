@@ -48,6 +48,7 @@ class Grown:
     own_sums: bool  # leaf values are computed from the tree's own sums
     blind: bool = False  # the shape was drawn at random, and the rows of each node are not counted yet
     shape: Nodes | None = None  # the same nodes on the host, where growth waited for them
+    lane: int | None = None  # of its training's outputs that grow at once
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -159,6 +160,7 @@ class Leaves:
     ) -> LeafOfRow:
         n, capacity = data.n_rows, ring.capacity
         leaf_of_row, output = grown.leaf_of_row, grown.output
+        self._rounds.in_lane(None if leaf_of_row is None else grown.lane)  # drawn trees are flattened in one place
         update = cast("FusedLeafUpdate | None", self._rounds.take())
         if update is not None and (stale or noise is not None or not update.fits(capacity, limits)):
             update.launch()
@@ -251,6 +253,7 @@ class Leaves:
     @recorded_verb(takes=True)
     def _add(self, scores: Array, leaves: LeafOfRow, factor: Input) -> None:
         output, update = leaves.grown.output, cast("FusedLeafUpdate | None", self._rounds.take())
+        self._rounds.in_lane(leaves.grown.lane)
         if update is not None and update.values is leaves.values:
             update.add(scores[output], factor.number)
             return

@@ -18,6 +18,7 @@ from gpuboost.types import Cuts, Limits
 HISTOGRAM_BYTES = 2 << 30
 LINE_BYTES = 1 << 30
 LEAST_ROWS = 1_024  # of a block's share, so that each of its threads has one
+APART_ROWS, APART_BYTES, MOST_APART = 1 << 18, 1 << 29, 16  # up to which trees of several outputs grow at once
 CANDIDATE_BYTES = 64
 ROOT_SUMS = 2  # g and h, in front of the sums of lines: GPUs that share the rows add up all of them at once
 ROWS_OF_THREAD = 4  # rows that a thread of ``route`` reads at once
@@ -108,6 +109,16 @@ class ArenaPlan:
         """Dtype of a slot number."""
         held = min(2 ** min(self.limits.max_depth, 31), self.most_slots)
         return np.dtype(np.uint8 if held <= 1 << 8 else np.uint16 if held <= 1 << 16 else np.int32)
+
+    def arenas(self, outputs: int) -> int:
+        """Number of arenas in which the trees of so many outputs grow: more than one where several grow at once.
+
+        A tree of many rows keeps a device busy by itself.
+        """
+        if self.n > APART_ROWS:
+            return 1
+        rounds = max(-(-outputs // MOST_APART), -(-outputs * self.bytes() // APART_BYTES))
+        return -(-outputs // rounds)
 
     def blocks_of_lines(self, rows: int, lines: int) -> int:
         """Blocks that build so many histograms of so many rows in all: as many as can have a share.

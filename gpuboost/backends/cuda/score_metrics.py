@@ -83,7 +83,7 @@ class ScoreMetrics:
             known = self._asked[id(asked)] = _Asked(scores, result, launches)
         else:
             if known.graph is None:
-                known.graph = self._runtime.captured(known.launches)
+                known.graph = self._runtime.captured([[known.launches]])
             known.graph()
         kept = self._runtime.empty(known.result.shape, known.result.dtype)  # the next call writes to the result
         self._runtime.copy(kept, known.result)

@@ -10,15 +10,15 @@ that it gets alone, however much or little the others are like it.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar, final
+from typing import TypeVar, final
 
 from gpuboost.backends.cuda.device.gpus import keep_runtime, open_gpu
-from gpuboost.backends.cuda.device.joint_kernels import joint_launch
-from gpuboost.backends.cuda.device.launches import KernelLaunch, Launch, queue
+from gpuboost.backends.cuda.device.joined import Segments, joined
+from gpuboost.backends.cuda.device.launches import queue
 from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.errors import DeviceError
 
@@ -30,19 +30,21 @@ PATIENCE = 8  # rounds of a training without a graph, until the others no longer
 
 @dataclass(slots=True, eq=False)
 class _Graph:
-    """The launches of one graph of a training, or of all of them. Captured when it is launched for the second time."""
+    """The launches of one graph of some trainings. Captured when it is launched for the second time."""
 
     runtime: Runtime
-    launches: Sequence[Launch]
+    of_each: Sequence[Segments]  # training
+    work: Callable[[], None] | None = None
     launched: bool = False
     captured: Callable[[], None] | None = None
 
     def launch(self) -> None:
-        work = partial(queue, self.launches, self.runtime)
+        if self.work is None:
+            self.work = partial(queue, joined(self.of_each, self.runtime), self.runtime)
         if self.launched and self.captured is None:
-            self.captured = self.runtime.capture(work)
+            self.captured = self.runtime.capture(self.work)
         self.launched = True
-        (self.captured or work)()
+        (self.captured or self.work)()
 
 
 @final
@@ -54,9 +56,9 @@ class Member:
         self._rounds_without = 0
         runtime.member = self
 
-    def graph(self, launches: Sequence[Launch]) -> Callable[[], None]:
+    def graph(self, segments: Segments) -> Callable[[], None]:
         """The function that queues these launches, together with graphs of the other members."""
-        own = _Graph(self.runtime, launches)
+        own = _Graph(self.runtime, [segments])
 
         def launch() -> None:
             self._rounds_without = 0
@@ -140,7 +142,7 @@ class LockStep:
             if len(self._joint) == KEPT:
                 self._runtime.wait()  # for those that may still be running
                 self._joint = {}
-            self._joint[key] = _Graph(self._runtime, joined([graph.launches for graph in graphs], self._runtime))
+            self._joint[key] = _Graph(self._runtime, [one for graph in graphs for one in graph.of_each])
         for graph in graphs:
             self._runtime.follow(graph.runtime.mark())
         self._joint[key].launch()
@@ -173,40 +175,3 @@ def in_lock_step(works: Sequence[Callable[[], T]], device: str) -> list[T]:
             lock_step.stop(error)
             raise
         return [future.result() for future in futures]
-
-
-def joined(each: Sequence[Sequence[Launch]], runtime: Runtime) -> list[Launch]:
-    """Launches that do the work of several lists, in the order of each. Alike ones of several lists are one launch."""
-    found: dict[tuple[Launch, ...], list[Launch]] = {}  # rounds that are repeated have the same launches
-    every: list[Launch] = []
-    for alike in _grouped(each, _kinds):
-        for at_one_place in zip(*alike, strict=True):
-            if at_one_place not in found:
-                found[at_one_place] = list(_joined_at_one_place(at_one_place, runtime))
-            every += found[at_one_place]
-    return every
-
-
-def _joined_at_one_place(launches: Sequence[Launch], runtime: Runtime) -> Iterator[Launch]:
-    for alike in _grouped(launches, _shape):
-        kernels = [launch for launch in alike if isinstance(launch, KernelLaunch) and len(launch.grid) < 3]
-        if len(alike) > 1 and len(kernels) == len(alike):
-            yield joint_launch(kernels, runtime)
-        else:
-            yield from alike
-
-
-def _kinds(launches: Sequence[Launch]) -> Any:
-    return tuple(launch.kernel if isinstance(launch, KernelLaunch) else type(launch) for launch in launches)
-
-
-def _shape(launch: Launch) -> Any:
-    return (launch.grid, launch.block, launch.shared_mem) if isinstance(launch, KernelLaunch) else None
-
-
-def _grouped(items: Iterable[T], key: Callable[[T], Any]) -> list[list[T]]:
-    """The items by the value of ``key``, in the order in which they come."""
-    groups: dict[Any, list[T]] = {}
-    for item in items:
-        groups.setdefault(key(item), []).append(item)
-    return list(groups.values())

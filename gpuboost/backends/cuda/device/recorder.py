@@ -8,6 +8,7 @@ from typing import Any, final
 
 from numpy.typing import DTypeLike, NDArray
 
+from gpuboost.backends.cuda.device.joined import Segments, joined
 from gpuboost.backends.cuda.device.launches import Copy, Fill, KernelLaunch, KernelText, Launch, queue
 from gpuboost.backends.cuda.device.runtime import Functions, Kernel, Runtime, Shape
 from gpuboost.types import Array
@@ -108,13 +109,13 @@ class Recorder:
         self._runtime.check(functions, beside=beside)
 
     def capture(self, work: Callable[[], None]) -> Callable[[], None]:
-        return self.captured(self.launches_of(work))
+        return self.captured([[self.launches_of(work)]])
 
-    def captured(self, launches: Sequence[Launch]) -> Callable[[], None]:
+    def captured(self, segments: Segments) -> Callable[[], None]:
         """The function that queues these launches as one graph; in lock-step, with those of the other trainings."""
         if self.member is not None:
-            return self.member.graph(launches)
-        return self._runtime.capture(partial(queue, launches, self._runtime))
+            return self.member.graph(segments)
+        return self._runtime.capture(partial(queue, joined([segments], self._runtime), self._runtime))
 
     def spawn(self) -> Runtime:
         return self._runtime.spawn()
