@@ -238,13 +238,12 @@ class Cuda:
         draw = self._subsets.drawn(candidates)
         root = candidates.root if candidates.by_node is None else None
         draws = OF_TREE if candidates.by_node is None else OF_LEVELS if candidates.by_level else OF_NODES
-        together = gradients.sample is None and self._shard is None  # else bins of the outputs' rows are shared
-        shape = "arena", id(data.cuts), room, k, limits, len(features), root is None, draws, together
+        shape = "arena", id(data.cuts), room, k, limits, len(features), root is None, draws
         own_sums = not target.noisy and (target.own_leaves or gradients.sample is None)
 
         def make() -> list[Arena]:
             plan = ArenaPlan.of(room, data.cuts, limits, self._runtime.sm_count, len(features), all_rows=self._all_rows)
-            restricted, count = root is not None, plan.arenas(k) if together else 1
+            restricted, count = root is not None, plan.arenas(k) if self._shard is None else 1
             more: dict[str, Any] = {"restricted": restricted, "draws": draws, "shard": self._shard}
             return [Arena(self._runtime, plan, data.cuts, -(-k // count), **more) for _ in range(count)]
 
@@ -255,8 +254,8 @@ class Cuda:
         stream = candidates.random_cuts(output)
         cuts = None if stream is None else self._cuts.set(stream)
         given = self._subsets.uploaded(candidates, arena.plan, output)
-        at = place, lane if len(arenas) > 1 else None
-        grown = self._grow(data, gradients, output, arena, at, len(features), own_sums, noise, draw, cuts, given)
+        at, bins = (place, lane if len(arenas) > 1 else None), self._bins_to_grow(data, gradients, output)
+        grown = self._grow(bins, gradients, output, arena, at, len(features), own_sums, noise, draw, cuts, given)
         return cast(Structure, DeviceStructure(grown, target.version))
 
     def grow_together(
@@ -397,7 +396,7 @@ class Cuda:
 
     @recorded_verb()
     def _grow(
-        self, data: TrainingSet, gradients: DeviceGradients, output: int, arena: Arena, at: tuple[int, int | None],
+        self, bins: DeviceBins, gradients: DeviceGradients, output: int, arena: Arena, at: tuple[int, int | None],
         n_candidates: int, own_sums: bool, noise: RoundNoise | None, draw: Draw | None, cuts: RoundKey | None,
         given: Chosen | None,
     ) -> Grown:  # fmt: skip
@@ -410,7 +409,7 @@ class Cuda:
         place, lane = at
         if draw is None:  # else nodes of all trees have their features in one place
             self._rounds.in_lane(lane)
-        rows = self._rows_to_grow(data, gradients, output)
+        rows = self._rows_to_grow(bins, gradients, output)
         drawn_now = self._subsets.draw(draw, arena.plan.most_nodes, arena.plan.most_levels, n_candidates)
         chosen = drawn_now if given is None else given
         drawn = gradients.sample is not None
@@ -436,10 +435,20 @@ class Cuda:
             return leaf_of_row.leaf_of_row
         return self._arrays.array(leaf_of_row, np.int32)
 
-    def _rows_to_grow(self, data: TrainingSet, gradients: DeviceGradients, output: int) -> RowsToGrow:
+    def _bins_to_grow(self, data: TrainingSet, gradients: DeviceGradients, output: int) -> DeviceBins:
+        """The bins of the rows that the gradients are of; those of drawn rows are gathered for output 0."""
         bins: DeviceBins = self._arrays.bins(data.bins)
-        if gradients.sample is not None:
-            bins = self._targets.gather(bins, gradients.sample, again=output == 0)
+        if gradients.sample is None:
+            return bins
+        if output and self._rounds.is_open:
+            return self._targets.gathered(bins, gradients.sample)
+        return self._gather(bins, gradients.sample)
+
+    @recorded_verb()
+    def _gather(self, bins: DeviceBins, sample: DeviceSample) -> DeviceBins:
+        return self._targets.gather(bins, sample)
+
+    def _rows_to_grow(self, bins: DeviceBins, gradients: DeviceGradients, output: int) -> RowsToGrow:
         state = gradients.states[output : output + 1]
         return RowsToGrow(
             bins, gradients.g[output], gradients.h[output], gradients.multiplicity, state, gradients.sample is not None

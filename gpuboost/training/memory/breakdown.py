@@ -85,7 +85,7 @@ class TracedBackend:
         k, room = target.gradients.g.shape
         self._drawn = 0 if target.rows is None else room
         self._plan = ArenaPlan.of(room, data.cuts, limits, self._runtime.sm_count, len(candidates.features))
-        self._arenas = self._plan.arenas(k) if target.rows is None else 1
+        self._arenas = self._plan.arenas(k)
         with self._runtime.purpose("arena"):
             return self._machine.grow(data, target, output, candidates, limits)
 
