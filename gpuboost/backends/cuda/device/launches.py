@@ -19,7 +19,7 @@ class Launch(Protocol):
 
 
 class KernelText(NamedTuple):
-    """What a kernel is compiled from: the arguments of ``Runtime.kernel``."""
+    """Arguments of ``Runtime.kernel``: what a kernel is compiled from."""
 
     source: str
     name: str
