@@ -66,7 +66,7 @@ def counted_search(options: Options) -> Finding:
 
 
 def _table(title: str, options: Options, params: dict[str, Any], budget: float) -> Finding:
-    if reason := _why_not():
+    if reason := why_no_emulator():
         return skipped(title, COLUMNS, reason)
     few, many, longer = (
         _spent(n, rounds, options, params) for n, rounds in ((FEW, ROUNDS), (MANY, ROUNDS), (FEW, ROUNDS + MORE))
@@ -103,18 +103,20 @@ def _tests() -> Path:
     return Path(__file__).resolve().parents[2] / "tests"
 
 
-def _why_not() -> str:
+def why_no_emulator() -> str:
+    """Why the emulator cannot be used; empty if it can."""
     if not (_tests() / "emulator").is_dir():
         return "the emulator is not there: it lies in tests/ of a clone of the project"
     if find_spec("pytest") is None:
         return "the emulator needs pytest: pip install pytest"
-    with _on_the_path():
+    with on_the_path():
         found: str = import_module("emulator.compiler").why_not()
     return found
 
 
 @contextmanager
-def _on_the_path() -> Iterator[None]:
+def on_the_path() -> Iterator[None]:
+    """Context in which ``emulator`` can be imported."""
     sys.path.insert(0, str(_tests()))
     try:
         yield
@@ -125,7 +127,7 @@ def _on_the_path() -> Iterator[None]:
 def _spent(n: int, rounds: int, options: Options, params: dict[str, Any]) -> dict[str, Counter[str]]:
     """By kernel: bytes, atomic operations in shared memory, and runs; and what was submitted, by kind."""
     options.tell(f"counted: {n:,} rows, {rounds} trees")
-    with _on_the_path():
+    with on_the_path():
         emulator: Any = import_module("emulator")
     rng = np.random.default_rng(1)
     x = np.stack([rng.permutation(n) for _ in range(FEATURES)], axis=1).astype(np.float32)

@@ -19,6 +19,7 @@ from gpuboost.benchmarks.gpu.categories import categories
 from gpuboost.benchmarks.gpu.counted import counted, counted_noise, counted_sample, counted_search
 from gpuboost.benchmarks.gpu.host import host
 from gpuboost.benchmarks.gpu.kernels import kernels
+from gpuboost.benchmarks.gpu.lock_step import counted_lock_step, lock_step
 from gpuboost.benchmarks.gpu.micro import copy_bandwidth, micro
 from gpuboost.benchmarks.gpu.outputs import outputs
 from gpuboost.benchmarks.gpu.peers import apart, peers
@@ -191,9 +192,11 @@ EXPERIMENT = Experiment(
         "counted-sample": Part("the same where a tenth of the rows is drawn by importance", counted_sample),
         "counted-noise": Part("the same with noise on the gradients", counted_noise),
         "counted-search": Part("the same with a line search along every tree", counted_search),
+        "counted-lock-step": Part("nodes of graphs per tree of several trainings at once", counted_lock_step),
         "host": Part("time of the host per tree, with a runtime that computes nothing", host),
         "micro": Part("what the device's memories, atomics and launches can do", micro),
         "workers": Part("trees a second of 1, 2 and 4 worker streams, against one tree at a time", workers),
+        "lock-step": Part("time per tree of several small trainings at once", lock_step),
         "outputs": Part("one tree for several outputs, beside Py-Boost and XGBoost", outputs),
         "categories": Part("whole fits of columns of many categories, beside CatBoost", categories),
         "prediction": Part("prediction of many rows and of few, beside XGBoost", prediction),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from gpuboost.api.base import GradientBoosting
 from gpuboost.data.dataset import Dataset
 from gpuboost.errors import RecipeError
 from gpuboost.langevin import Langevin
+from gpuboost.model_selection.lock_step import fit_each
 from gpuboost.posterior import Diagnostics, Uncertainty, diagnose, interval, uncertainty
 from gpuboost.posterior.inference_data import after_burn_in, inference_data
 from gpuboost.training.job import seed_of
@@ -79,6 +80,8 @@ class Chains:
 def chains(model: GradientBoosting, X: Any, y: Any = None, *, n_chains: int = 4, sample_weight: Any = None) -> Chains:
     """Fit ``n_chains`` clones of the model, each with a seed of its own; rows are binned once.
 
+    On a GPU the chains of small data go in lock-step: a launch does the work of all of them.
+
     Parameters
     ----------
     model : estimator with ``langevin``
@@ -103,7 +106,6 @@ def chains(model: GradientBoosting, X: Any, y: Any = None, *, n_chains: int = 4,
         }
         data = Dataset(X, y, weight=sample_weight, **shared)
         y = sample_weight = None
-    fitted: Sequence[GradientBoosting] = [
-        clone(model).set_params(random_state=seed + i).fit(data, y, sample_weight=sample_weight) for i in range(count)
-    ]
-    return Chains(tuple(fitted))
+    models = [clone(model).set_params(random_state=seed + i) for i in range(count)]
+    fits = [partial(chain.fit, data, y, sample_weight=sample_weight) for chain in models]
+    return Chains(tuple(fit_each(model, fits, data)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from gpuboost.data.tables import as_table
 from gpuboost.errors import InputError, RecipeError
 from gpuboost.model_selection.folds import Rows, splits_of
 from gpuboost.model_selection.in_step import SET, TRAIN, best_round, curves, fit_in_step
+from gpuboost.model_selection.lock_step import fit_each
 from gpuboost.training.automatic import is_auto
 from gpuboost.training.parameters import integer
 from gpuboost.training.rows import labelled
@@ -127,10 +129,15 @@ def _fitted(
     def watched(learn: Rows, judge: Rows) -> dict[str, Dataset]:
         return {TRAIN: rows.take(learn), SET: rows.take(judge)} if train_curve else {SET: rows.take(judge)}
 
-    if early_stopping_rounds is None:
-        return [clone(model).fit(rows.take(learn), eval_set=watched(learn, judge)) for learn, judge in splits]
-    training, judged = [rows.take(learn) for learn, _ in splits], [watched(*split) for split in splits]
-    return fit_in_step(model, training, judged, early_stopping_rounds)
+    if early_stopping_rounds is not None:
+        training, judged = [rows.take(learn) for learn, _ in splits], [watched(*split) for split in splits]
+        return fit_in_step(model, training, judged, early_stopping_rounds)
+
+    def fit(learn: Rows, judge: Rows) -> GradientBoosting:
+        fitted: GradientBoosting = clone(model).fit(rows.take(learn), eval_set=watched(learn, judge))
+        return fitted
+
+    return fit_each(model, [partial(fit, *split) for split in splits], rows)
 
 
 def dataset_of(

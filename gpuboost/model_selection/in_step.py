@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from gpuboost.api.base import GradientBoosting
 from gpuboost.data.dataset import Dataset
 from gpuboost.errors import InputError
 from gpuboost.metrics.metric import Metric
+from gpuboost.model_selection.lock_step import fit_each
 from gpuboost.training.automatic import provisional
 from gpuboost.training.callbacks import metrics_of
 from gpuboost.training.job import seed_of
@@ -56,10 +58,11 @@ def fit_in_step(
         rounds = min(max(done, 2 * rule.rounds, _FIRST), most - done)
         part = clone(model).set_params(n_estimators=rounds, **common)
         before: list[Any] = [*fitted] or [None] * len(training)
-        fitted = [
-            clone(part).fit(rows, eval_set=sets, init_model=earlier)
+        fits = [
+            partial(clone(part).fit, rows, eval_set=sets, init_model=earlier)
             for rows, sets, earlier in zip(training, watched, before, strict=True)
         ]
+        fitted = fit_each(part, fits, training[0])
         for history, fold_model in zip(histories, fitted, strict=True):
             _extend(history, fold_model.evals_result_)
         done += rounds

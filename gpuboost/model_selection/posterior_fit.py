@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from gpuboost.langevin import Langevin
 from gpuboost.losses.distribution import GaussianNLL
 from gpuboost.losses.residual import SquaredError
 from gpuboost.model_selection.cv import dataset_of
+from gpuboost.model_selection.lock_step import fit_each
 from gpuboost.training.job import seed_of
 from gpuboost.watch.early_stopping import stops_early
 
@@ -119,9 +121,10 @@ class _Choice:
 
     def best(self, pairs: list[tuple[float, float]]) -> tuple[float, float]:
         """The pair of the least loss; each is fitted once."""
-        for pair in pairs:
-            if pair not in self.losses:
-                self.losses[pair] = _loss(_at(self.model, self.policy, *pair).fit(self.learned), self.judged)
+        new = [pair for pair in dict.fromkeys(pairs) if pair not in self.losses]
+        models = [_at(self.model, self.policy, *pair) for pair in new]
+        fitted = fit_each(self.model, [partial(model.fit, self.learned) for model in models], self.learned)
+        self.losses.update({pair: _loss(model, self.judged) for pair, model in zip(new, fitted, strict=True)})
         return min(pairs, key=lambda pair: self.losses[pair])
 
 

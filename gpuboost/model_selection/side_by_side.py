@@ -6,6 +6,7 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from gpuboost.api.base import GradientBoosting
 from gpuboost.backends.devices import choose
 from gpuboost.execution import Serial
 from gpuboost.model_selection.in_step import SET, deciding_metric, without_stopping
+from gpuboost.model_selection.lock_step import fit_in_turn_or_together, gpu_of_fits
 from gpuboost.model_selection.search_data import Fold
 from gpuboost.training.job import seed_of
 from gpuboost.training.parameters import execution, threads
@@ -99,29 +101,44 @@ def fit_side_by_side(trials: Sequence[RunningTrial], rounds: int, cells: int, on
     """Fit all folds of the trials up to so many rounds.
 
     At the same time as many fits run as the models' ``n_jobs`` says, and share the threads evenly; one fit, with all
-    threads, of small data, on a GPU, and where fits have workers of their own. An error of one fit stops the others.
+    threads, of small data, and where fits have workers of their own; on a GPU, some in lock-step. An error of one fit
+    stops the others.
 
     cells, on: number of values of X, and the GPU that holds it, which decide for ``device="auto"``.
     """
     tasks = [(trial, fold) for trial in trials if trial.rounds < rounds for fold in range(len(trial.folds))]
     if not tasks:
         return
-    total = threads(tasks[0][0].model.n_jobs)
+    total, stopped = threads(tasks[0][0].model.n_jobs), threading.Event()
+    if (gpu := _one_gpu(trials, cells, on)) is not None:
+        fit_in_turn_or_together([partial(_go_on, *task, rounds, total, stopped) for task in tasks], gpu)
+        return
     alone = cells >= LEAST_CELLS and all(_alone(trial.model, cells, on) for trial in trials)
     workers = min(total, len(tasks)) if alone else 1
-    stopped = threading.Event()
     pool = ThreadPoolExecutor(workers, thread_name_prefix="gpuboost-search")
     try:
-        futures = [pool.submit(trial.go_on, fold, rounds, total // workers, stopped) for trial, fold in tasks]
-        for (trial, fold), future in zip(tasks, futures, strict=True):
-            try:
-                future.result()
-            except Exception as error:
-                error.add_note(f"The setting is number {trial.number} of the search, in fold {fold}.")
-                raise
+        for future in [pool.submit(_go_on, *task, rounds, total // workers, stopped) for task in tasks]:
+            future.result()
     finally:
         stopped.set()
         pool.shutdown(cancel_futures=True)
+
+
+def _go_on(trial: RunningTrial, fold: int, rounds: int, n_jobs: int, stopped: threading.Event) -> None:
+    """``RunningTrial.go_on``; an error says of which setting, and stops the other fits."""
+    try:
+        trial.go_on(fold, rounds, n_jobs, stopped)
+    except BaseException as error:
+        stopped.set()
+        error.add_note(f"The setting is number {trial.number} of the search, in fold {fold}.")
+        raise
+
+
+def _one_gpu(trials: Sequence[RunningTrial], cells: int, on: str | None) -> str | None:
+    """The GPU on which the fits go in lock-step, if all of them are on one."""
+    rows = len(trials[0].folds[0].training)
+    gpus = {gpu_of_fits(trial.model, rows, cells, on) for trial in trials}
+    return gpus.pop() if len(gpus) == 1 else None
 
 
 def bin_for(trials: Sequence[RunningTrial], cells: int, on: str | None) -> None:

@@ -20,6 +20,7 @@ from gpuboost.benchmarks.gpu import budget as gpu_model
 from gpuboost.benchmarks.gpu import counted as gpu_counted
 from gpuboost.benchmarks.gpu import host as gpu_host
 from gpuboost.benchmarks.gpu import kernels as gpu_kernels
+from gpuboost.benchmarks.gpu import lock_step as gpu_lock_step
 from gpuboost.benchmarks.gpu import micro as gpu_micro
 from gpuboost.benchmarks.gpu import peers as gpu_peers
 from gpuboost.benchmarks.gpu import workers as gpu_workers
@@ -54,9 +55,11 @@ def test_without_a_gpu_every_part_that_needs_one_says_why(tmp_path, capsys):
 
 def test_the_hosts_time_is_measured_without_a_gpu(monkeypatch):
     seconds = gpu_host._seconds
-    monkeypatch.setattr(gpu_host, "_seconds", lambda recipe, n: 0.0 * seconds(recipe, 3) + 0.5 + 1e-4 * n)
+    monkeypatch.setattr(
+        gpu_host, "_seconds", lambda recipe, n, count: 0.0 * seconds(recipe, 3, count) + 0.5 + 1e-4 * n * count
+    )
     finding = gpu_host.host(replace(QUIET, small=True))
-    assert set(finding.numbers["us"]) == set(gpu_host.RECIPES)
+    assert set(finding.numbers["us"]) == {*gpu_host.RECIPES, "depth 6, 16 trainings in lock-step"}
     assert all(micros == pytest.approx(100.0) for micros in finding.numbers["us"].values()), "without what a fit costs"
 
 
@@ -122,6 +125,19 @@ def test_streams_are_timed_against_one_tree_at_a_time():
         x = np.zeros((2_000, 28), np.float32)
         found = gpu_workers.measured(load, x, x[:, 0], 3, 8, small, 0)
         assert [one["note"] for one in found] == ["does not fit"] * 4
+
+
+@pytest.mark.slow
+def test_trainings_in_lock_step_are_timed_and_counted():
+    small = Options(small=True, peers=(), threads=1, repeats=1, tell=lambda line: None)
+    with emulated_gpu():
+        found = gpu_lock_step.lock_step(small)
+    assert [row[:2] for row in found.rows] == [("1", "1"), ("4", "1"), ("16", "1"), ("1", "7")]
+    assert all(run["ms"] > 0 for run in found.numbers["runs"])
+    counted = gpu_lock_step.counted_lock_step(small)
+    nodes = [run["nodes"] for run in counted.numbers["runs"]]
+    assert nodes[0] == nodes[1] == nodes[2] > 0
+    assert nodes[3] <= nodes[0] + 2
 
 
 @pytest.mark.slow

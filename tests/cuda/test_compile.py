@@ -10,11 +10,17 @@ from support.cuda_compiler import ARCHITECTURES, PTX_OF, CompilerError, device_c
 from support.cuda_modules import TABLE, name_of, others, rows, usual
 
 from gpuboost.backends.cuda.codegen.functions import DeviceFunction
+from gpuboost.backends.cuda.device.joint_kernels import SUFFIX, joint_source
 
 KERNELS = Path(__file__).resolve().parents[2] / "kernels"
 PLANTED = (Path(__file__).parent / "planted.cu").read_text()
 REGISTERS, SHARED = 65_536, 48 << 10  # of a block, before it asks for more
 SPILLS = {"list_histogram": 32, "evaluate_level": 32}  # bytes, for the sake of more blocks at a time; others: none
+
+OF_ROUND = {
+    "gradients/pointwise.cu", "growth/partition.cu", "histograms/histogram.cu", "leaves/leaves.cu", "sampling/noise.cu",
+    "splits/split.cu", "splits/symmetric.cu",
+}  # fmt: skip
 
 # ATOMS.ADD is the only one that a multiprocessor does by itself on 32-bit integers; others are loops in software.
 _SPINNING = re.compile(r"\b(?:atom|red)(?:\.\w+)*?\.shared(?:::cta)?(?:\.\w+)*\.(?:f16x2|f32|f64|[usb]64)\b")
@@ -66,6 +72,17 @@ def test_every_loss_and_every_shape_of_a_tree():
     for text, functions in others():
         check_ptx(text, functions)
         check_resources(text, functions, 90)
+
+
+@pytest.mark.slow
+def test_joint_kernels_keep_nearly_all_arguments_in_registers():
+    """The kernels of a round. They spill at most 64 bytes, where the kernels that they call spill none."""
+    of_round = {name_of(text)[0]: (text, functions) for text, functions in usual() if name_of(text)[0] in OF_ROUND}
+    assert of_round.keys() == OF_ROUND
+    for file, (text, functions) in of_round.items():
+        for kernel, taken in resources(joint_source(text), PTX_OF, functions).items():
+            assert kernel.endswith(SUFFIX)
+            assert taken.spills <= 64, f"{file}: {kernel} spills {taken.spills} bytes"
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ from emulator.compiler import _compiler, _kernels_of, _run
 
 from gpuboost.backends.cuda.device.dry_run import DryRun
 from gpuboost.backends.cuda.device.kernels import Kernels, Launcher
+from gpuboost.backends.cuda.device.launches import queue
 from gpuboost.backends.cuda.device.parameters import parameters
 from gpuboost.backends.cuda.device.recorder import Recorder
 from gpuboost.backends.cuda.device.sources import source
@@ -128,8 +129,7 @@ def test_a_recorded_launch_is_done_again_by_position():
     line = Launcher(runtime, LINE, "line")
     _, launches, replayable = runtime.record(lambda: line((1,), (32,), x=x, y=y, a=1, n=4, b=1))
     runtime.fill(y, 0)
-    for launch in launches:
-        launch()
+    queue(launches, runtime)
     assert replayable
     np.testing.assert_array_equal(runtime.download(y), np.full(4, 2.0))
 

@@ -47,7 +47,7 @@ for loss, target, weights in of_losses:
     sample = backend.sample(0.5, n, key)
     drawn = backend.weigh(gradients, sample)
     noisy = backend.noise(drawn, sample.rows, Noise(0.5, key))
-    backend._targets.gather(backend._arrays.bins(data.bins), sample, again=True)
+    backend._targets.gather(backend._arrays.bins(data.bins), sample)
     runtime.download(noisy.states)
     backend.loss_value(loss, scores, data.y, data.row_weight())
     backend.to_host(backend.losses(loss, scores, data))

@@ -200,7 +200,7 @@ def test_drawn_rows_are_gathered_in_both_layouts(d: int) -> None:
     bins = cuda()._arrays.bins(data.bins)
     sample = cuda().sample(0.4, 900, Key.root(3) / "rows" / 1)
     drawn = Reference().sample(0.4, 900, Key.root(3) / "rows" / 1).rows
-    found = cuda()._targets.gather(bins, sample, again=True)
+    found = cuda()._targets.gather(bins, sample)
     assert rows_of(found)[: len(drawn)].tobytes() == data.bins.rows[drawn].tobytes()
     columns = host(found.columns).reshape(d, found.n)[:, : len(drawn)]
     assert columns.tobytes() == np.ascontiguousarray(data.bins.columns[:, drawn]).tobytes()

@@ -241,17 +241,21 @@ class Cuda:
         shape = "arena", id(data.cuts), room, k, limits, len(features), root is None, draws
         own_sums = not target.noisy and (target.own_leaves or gradients.sample is None)
 
-        def make() -> Arena:
+        def make() -> list[Arena]:
             plan = ArenaPlan.of(room, data.cuts, limits, self._runtime.sm_count, len(features), all_rows=self._all_rows)
-            restricted = root is not None
-            return Arena(self._runtime, plan, data.cuts, k, restricted=restricted, draws=draws, shard=self._shard)
+            restricted, count = root is not None, plan.arenas(k) if self._shard is None else 1
+            more: dict[str, Any] = {"restricted": restricted, "draws": draws, "shard": self._shard}
+            return [Arena(self._runtime, plan, data.cuts, -(-k // count), **more) for _ in range(count)]
 
-        arena = self._rounds.buffer(shape, make)
+        arenas = self._rounds.buffer(shape, make)
+        place, lane = divmod(output, len(arenas))
+        arena = arenas[lane]
         arena.compete(features, root)
         stream = candidates.random_cuts(output)
         cuts = None if stream is None else self._cuts.set(stream)
         given = self._subsets.uploaded(candidates, arena.plan, output)
-        grown = self._grow(data, gradients, output, arena, len(features), own_sums, noise, draw, cuts, given)
+        at, bins = (place, lane if len(arenas) > 1 else None), self._bins_to_grow(data, gradients, output)
+        grown = self._grow(bins, gradients, output, arena, at, len(features), own_sums, noise, draw, cuts, given)
         return cast(Structure, DeviceStructure(grown, target.version))
 
     def grow_together(
@@ -392,22 +396,31 @@ class Cuda:
 
     @recorded_verb()
     def _grow(
-        self, data: TrainingSet, gradients: DeviceGradients, output: int, arena: Arena, n_candidates: int,
-        own_sums: bool, noise: RoundNoise | None, draw: Draw | None, cuts: RoundKey | None, given: Chosen | None,
+        self, bins: DeviceBins, gradients: DeviceGradients, output: int, arena: Arena, at: tuple[int, int | None],
+        n_candidates: int, own_sums: bool, noise: RoundNoise | None, draw: Draw | None, cuts: RoundKey | None,
+        given: Chosen | None,
     ) -> Grown:  # fmt: skip
-        """A tree of the first ``n_candidates`` candidates in the arena. given: features of its nodes drawn before."""
-        rows = self._rows_to_grow(data, gradients, output)
+        """A tree of the first ``n_candidates`` candidates in the arena.
+
+        Args:
+            at: its place among the arena's trees, and the lane of the arena; None if others do not grow at once.
+            given: features of its nodes drawn before.
+        """
+        place, lane = at
+        if draw is None:  # else nodes of all trees have their features in one place
+            self._rounds.in_lane(lane)
+        rows = self._rows_to_grow(bins, gradients, output)
         drawn_now = self._subsets.draw(draw, arena.plan.most_nodes, arena.plan.most_levels, n_candidates)
         chosen = drawn_now if given is None else given
         drawn = gradients.sample is not None
         wait = own_sums and not drawn and self._rounds.is_open and gradients.g.shape[0] == 1  # outputs share an arena
         wait = wait and self._shard is None  # rows are counted everywhere before a tree ends
-        grower = TreeOnDevice(arena, rows, output, self._targets.gain_noise(noise), chosen, cuts)
+        grower = TreeOnDevice(arena, rows, place, self._targets.gain_noise(noise), chosen, cuts)
         grower.grow(wait)
         if grower.waits:
             self._rounds.postpone(FusedLeafUpdate(grower))
         leaf_of_row = None if drawn else grower.leaf_of_row
-        return Grown(grower.nodes, grower.state, gradients, leaf_of_row, output, own_sums)
+        return Grown(grower.nodes, grower.state, gradients, leaf_of_row, output, own_sums, lane=lane)
 
     def _side(self) -> Side:
         return Side(self, self._runtime, self._rounds)
@@ -422,10 +435,20 @@ class Cuda:
             return leaf_of_row.leaf_of_row
         return self._arrays.array(leaf_of_row, np.int32)
 
-    def _rows_to_grow(self, data: TrainingSet, gradients: DeviceGradients, output: int) -> RowsToGrow:
+    def _bins_to_grow(self, data: TrainingSet, gradients: DeviceGradients, output: int) -> DeviceBins:
+        """The bins of the rows that the gradients are of; those of drawn rows are gathered for output 0."""
         bins: DeviceBins = self._arrays.bins(data.bins)
-        if gradients.sample is not None:
-            bins = self._targets.gather(bins, gradients.sample, again=output == 0)
+        if gradients.sample is None:
+            return bins
+        if output and self._rounds.is_open:
+            return self._targets.gathered(bins, gradients.sample)
+        return self._gather(bins, gradients.sample)
+
+    @recorded_verb()
+    def _gather(self, bins: DeviceBins, sample: DeviceSample) -> DeviceBins:
+        return self._targets.gather(bins, sample)
+
+    def _rows_to_grow(self, bins: DeviceBins, gradients: DeviceGradients, output: int) -> RowsToGrow:
         state = gradients.states[output : output + 1]
         return RowsToGrow(
             bins, gradients.g[output], gradients.h[output], gradients.multiplicity, state, gradients.sample is not None

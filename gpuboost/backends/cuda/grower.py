@@ -31,6 +31,7 @@ from gpuboost.types import Array, Limits
 STATIC_LEVELS = 12  # up to here a level is launched without asking whether it has nodes
 LEVEL, BEST_FIRST = 1, 2  # how ``evaluate`` chooses
 EVALUATE_BLOCKS, ROUTE_BLOCKS = 2, 3  # for each multiprocessor
+ROUTE_CHUNK = 2_048  # rows that a block of ``route`` takes at a time
 
 
 class Tiles(Protocol):
@@ -149,7 +150,7 @@ class TreeOnDevice:
         """Find the leaf of every row, once no node is left to split."""
         a = self._arena.array
         self._arena.settle_rows(
-            (ROUTE_BLOCKS * self._grid,), (512,),
+            self._blocks_of_rows, (512,),
             state=self.state, slot_of_row=a["slot_of_row"], node_of_slot=a["node_of_slot"],
             leaf_of_row=self.leaf_of_row,
         )  # fmt: skip
@@ -166,13 +167,19 @@ class TreeOnDevice:
         """
         self.waits = False
         self._arena.route_and_add(
-            (ROUTE_BLOCKS * self._grid,), (512,),
+            self._blocks_of_rows, (512,),
             **self._routing(first=self._level == 1), factor=factor, scores=scores, values=values, **record,
         )  # fmt: skip
 
     @property
     def limits(self) -> Limits:
         return self._arena.plan.limits
+
+    @property
+    def _blocks_of_rows(self) -> tuple[int]:
+        """Grid of ``route`` and its like: two blocks for each chunk, of which two thirds may have rows."""
+        chunks = -(-self._arena.plan.n // ROUTE_CHUNK)
+        return (max(1, min(ROUTE_BLOCKS * self._grid, 2 * chunks)),)
 
     def _most_lines(self) -> int:
         """Maximum number of lines after the last step."""
@@ -193,7 +200,7 @@ class TreeOnDevice:
         arena, target, plan, a = self._arena, self._target, self._arena.plan, self._arena.array
         weighted = target.multiplicity is not None
         arena.root_histogram(
-            (plan.shares,), (arena.histogram_threads,),
+            (plan.blocks_of_lines(plan.n, 0),), (arena.histogram_threads,),
             bins=self._bins, n=target.bins.n, g=target.g, h=target.h,
             multiplicity=target.multiplicity if weighted else arena.no_rows, weighted=weighted,
             **self._tiles(), pairs=a["pairs"], block_sums=a["block_sums"], line_sums=arena.line_sums, state=self.state,
@@ -207,7 +214,7 @@ class TreeOnDevice:
         """Build the histograms of one batch of lines, from ``first`` on."""
         arena, plan, a = self._arena, self._arena.plan, self._arena.array
         arena.list_histogram(
-            (plan.shares,), (arena.histogram_threads,),
+            (plan.blocks_of_lines(plan.n, min(lines - first, plan.batch)),), (arena.histogram_threads,),
             bins=self._bins, n=self._target.bins.n, list=a["list"], list_pairs=a["list_pairs"], **self._tiles(),
             lines=a["lines"], line_sums=arena.line_sums, state=self.state, first_line=first,
             last_line=first + plan.batch, least=plan.least_rows, shared_mem=arena.shared,
@@ -277,7 +284,7 @@ class TreeOnDevice:
     def _route(self, *, first: bool, last: bool) -> None:
         arena, a = self._arena, self._arena.array
         arena.route(
-            (ROUTE_BLOCKS * self._grid,), (512,),
+            self._blocks_of_rows, (512,),
             **self._routing(first), pairs=a["pairs"], list=a["list"], list_pairs=a["list_pairs"], last=last,
             leaves=not self._target.sampled,
         )  # fmt: skip

@@ -48,6 +48,7 @@ class Grown:
     own_sums: bool  # leaf values are computed from the tree's own sums
     blind: bool = False  # the shape was drawn at random, and the rows of each node are not counted yet
     shape: Nodes | None = None  # the same nodes on the host, where growth waited for them
+    lane: int | None = None  # of its training's outputs that grow at once
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -159,6 +160,7 @@ class Leaves:
     ) -> LeafOfRow:
         n, capacity = data.n_rows, ring.capacity
         leaf_of_row, output = grown.leaf_of_row, grown.output
+        self._rounds.in_lane(grown.lane)
         update = cast("FusedLeafUpdate | None", self._rounds.take())
         if update is not None and (stale or noise is not None or not update.fits(capacity, limits)):
             update.launch()
@@ -251,6 +253,7 @@ class Leaves:
     @recorded_verb(takes=True)
     def _add(self, scores: Array, leaves: LeafOfRow, factor: Input) -> None:
         output, update = leaves.grown.output, cast("FusedLeafUpdate | None", self._rounds.take())
+        self._rounds.in_lane(leaves.grown.lane)
         if update is not None and update.values is leaves.values:
             update.add(scores[output], factor.number)
             return
@@ -283,17 +286,19 @@ class Leaves:
             made = host_nodes(host.nodes, host.value)
             nodes, capacity = self._runtime.upload(made.view(np.uint8)), len(made)
             count = self._runtime.upload(np.array([capacity], np.int32))
+        steps = self._flatten(nodes, count, cuts, capacity, tree.output)
         self._kernel("add_tree")(
             self._blocks(bins.n), (THREADS,),
-            steps=self._flatten(nodes, count, cuts, capacity), nodes=nodes, rows=bins.rows, n=bins.n, shift=bins.shift,
-            factor=factor, scores=scores[tree.output],
+            steps=steps, nodes=nodes, rows=bins.rows, n=bins.n, shift=bins.shift, factor=factor,
+            scores=scores[tree.output],
         )  # fmt: skip
 
     def find(self, grown: Grown, data: TrainingSet, capacity: int) -> Array:
         """(n,) int32 the leaf of every row in a tree of at most so many nodes."""
         state, nodes, bins = grown.state, grown.nodes, self._arrays.bins(data.bins)
         place = STATE.fields["n_nodes"][1] // 4  # type: ignore[index]
-        steps = self._flatten(nodes, state.reshape(-1).view(np.int32)[place : place + 1], data.cuts, capacity)
+        count = state.reshape(-1).view(np.int32)[place : place + 1]
+        steps = self._flatten(nodes, count, data.cuts, capacity, grown.output)
         leaf_of_row = self._room("leaf_of_row", bins.n, np.int32, grown.output)
         self._kernel("find_leaves")(
             self._blocks(bins.n), (THREADS,),
@@ -319,8 +324,8 @@ class Leaves:
             return {"deviation": 0.0, "seed_low": 0, "seed_high": 0, "iteration": nowhere, "name": 0}
         return {"deviation": noise.deviation, **(noise.key / output).arguments}
 
-    def _flatten(self, nodes: Array, count: Array, cuts: Cuts, capacity: int) -> Array:
-        steps = self._room("steps", capacity * STEP_BYTES, np.uint8, 0)
+    def _flatten(self, nodes: Array, count: Array, cuts: Cuts, capacity: int, output: int) -> Array:
+        steps = self._room("steps", capacity * STEP_BYTES, np.uint8, output)
         n_bins, categorical = self._arrays.kinds(cuts)
         self._kernel("flatten")(
             self._blocks(capacity), (THREADS,),

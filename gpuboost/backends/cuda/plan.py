@@ -18,9 +18,11 @@ from gpuboost.types import Cuts, Limits
 HISTOGRAM_BYTES = 2 << 30
 LINE_BYTES = 1 << 30
 LEAST_ROWS = 1_024  # of a block's share, so that each of its threads has one
+APART_ROWS, APART_BYTES, MOST_APART = 1 << 18, 1 << 29, 16  # up to which trees of several outputs grow at once
 CANDIDATE_BYTES = 64
 ROOT_SUMS = 2  # g and h, in front of the sums of lines: GPUs that share the rows add up all of them at once
 ROWS_OF_THREAD = 4  # rows that a thread of ``route`` reads at once
+LINE_WORK = 1_024  # as in tree.cuh: rows that take as long as to begin and to end a histogram
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +109,24 @@ class ArenaPlan:
         """Dtype of a slot number."""
         held = min(2 ** min(self.limits.max_depth, 31), self.most_slots)
         return np.dtype(np.uint8 if held <= 1 << 8 else np.uint16 if held <= 1 << 16 else np.int32)
+
+    def arenas(self, outputs: int) -> int:
+        """Number of arenas in which the trees of so many outputs grow: more than one where several grow at once.
+
+        A tree of many rows keeps a device busy by itself.
+        """
+        if self.n > APART_ROWS:
+            return 1
+        rounds = max(-(-outputs // MOST_APART), -(-outputs * self.bytes() // APART_BYTES))
+        return -(-outputs // rounds)
+
+    def blocks_of_lines(self, rows: int, lines: int) -> int:
+        """Blocks that build so many histograms of so many rows in all: as many as can have a share.
+
+        Others would end at once, but they take their turn on the multiprocessors, which trainings in lock-step share.
+        """
+        work = (rows + lines * LINE_WORK) * self.tiles
+        return max(1, min(self.shares, -(-work // self.least_rows)))
 
     def sizes(self) -> dict[str, tuple[int, np.dtype[np.generic]]]:
         """Length and dtype of every array that all outputs share."""

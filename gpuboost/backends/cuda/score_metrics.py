@@ -16,6 +16,7 @@ import numpy as np
 from gpuboost.backends.cuda.array_cache import ArrayCache
 from gpuboost.backends.cuda.codegen.formulas import probability_formulas, term_formulas
 from gpuboost.backends.cuda.device.kernels import Kernels
+from gpuboost.backends.cuda.device.launches import Launch
 from gpuboost.backends.cuda.device.radix_sort import RADIX, blocks_of_digits, chunks_of
 from gpuboost.backends.cuda.device.recorder import Recorder
 from gpuboost.losses.averages import pieces_scale
@@ -45,7 +46,7 @@ class _Asked:
 
     scores: Array
     result: Array  # what the question's ``value`` takes
-    launches: list[Callable[[], None]]
+    launches: list[Launch]
     graph: Callable[[], None] | None = None
 
 
@@ -82,8 +83,7 @@ class ScoreMetrics:
             known = self._asked[id(asked)] = _Asked(scores, result, launches)
         else:
             if known.graph is None:
-                launches = known.launches
-                known.graph = self._runtime.capture(lambda: _launch(launches))
+                known.graph = self._runtime.captured([[known.launches]])
             known.graph()
         kept = self._runtime.empty(known.result.shape, known.result.dtype)  # the next call writes to the result
         self._runtime.copy(kept, known.result)
@@ -274,8 +274,3 @@ class ScoreMetrics:
 
     def _chunks(self, chunks: int) -> tuple[int]:
         return (max(1, min(chunks, 8 * self._runtime.sm_count)),)
-
-
-def _launch(launches: list[Callable[[], None]]) -> None:
-    for launch in launches:
-        launch()

@@ -224,12 +224,13 @@ class Targets:
             return None
         return {**noise.arguments, "table": self._arrays.array(TABLE, np.float64)}
 
-    def gather(self, bins: DeviceBins, sample: DeviceSample, again: bool) -> DeviceBins:
-        """The bins of the drawn rows, side by side. ``again``: gather them; False for a round's later outputs."""
-        room = sample.room
-        made = self._rounds.buffer(("bins", room, bins.d), lambda: self._bins_room(bins, room))
-        if self._rounds.is_open and not again:
-            return made
+    def gathered(self, bins: DeviceBins, sample: DeviceSample) -> DeviceBins:
+        """Memory for the bins of the drawn rows, side by side."""
+        return self._rounds.buffer(("bins", sample.room, bins.d), lambda: self._bins_room(bins, sample.room))
+
+    def gather(self, bins: DeviceBins, sample: DeviceSample) -> DeviceBins:
+        """The bins of the drawn rows, side by side."""
+        made, room = self.gathered(bins, sample), sample.room
         self._kernel("gather")(
             (*self._blocks(room // GATHER_ROWS), bins.tiles), (256,),
             all_rows=bins.rows, drawn=sample.rows, m=sample.m, n=bins.n, room=room, d=bins.d, width=bins.width,

@@ -61,6 +61,7 @@ class TracedBackend:
     def __init__(self, machine: Cuda, runtime: DryRun) -> None:
         self._machine, self._runtime, self.name, self.offers = machine, runtime, machine.name, machine.offers
         self._plan: ArenaPlan | None = None
+        self._arenas = 1
         self._of_one_tree: dict[str, int] = {}
         self._drawn = 0  # rows that are gathered for a tree
         self._workers: list[TracedBackend] = []
@@ -81,9 +82,10 @@ class TracedBackend:
         if key is not None:
             with self._runtime.purpose("other"):
                 return self._machine.grow(data, target, output, candidates, limits, key)
-        room = target.gradients.g.shape[1]
+        k, room = target.gradients.g.shape
         self._drawn = 0 if target.rows is None else room
         self._plan = ArenaPlan.of(room, data.cuts, limits, self._runtime.sm_count, len(candidates.features))
+        self._arenas = self._plan.arenas(k)
         with self._runtime.purpose("arena"):
             return self._machine.grow(data, target, output, candidates, limits)
 
@@ -131,9 +133,9 @@ class TracedBackend:
         if self._plan is None:
             return
         for name, (length, dtype) in self._plan.sizes().items():
-            sizes[_IN_THE_ARENA.get(name, "trees")] += max(1, length) * dtype.itemsize
+            sizes[_IN_THE_ARENA.get(name, "trees")] += self._arenas * max(1, length) * dtype.itemsize
         sizes["sample"] += _bytes_of_bins(self._drawn, self._plan.d)
-        sizes["node ids"] += 4 * self._plan.n
+        sizes["node ids"] += self._arenas * 4 * self._plan.n
 
 
 class _TracedSlot:

@@ -11,13 +11,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from math import prod
+from types import SimpleNamespace
 from typing import Any, final
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from gpuboost.backends.cuda.codegen.functions import DeviceFunction
-from gpuboost.backends.cuda.device.runtime import Functions, Kernel, Shape
+from gpuboost.backends.cuda.device.runtime import Functions, Kernel, Shape, Together
 
 ENDLESS = 1 << 62  # bytes
 
@@ -38,6 +39,11 @@ class CountedArray:
     @property
     def size(self) -> int:
         return prod(self.shape)
+
+    @property
+    def data(self) -> SimpleNamespace:
+        """As CuPy's, of no address."""
+        return SimpleNamespace(ptr=0)
 
     @property
     def nbytes(self) -> int:
@@ -73,6 +79,7 @@ class DryRun:
 
     def __init__(self, sm_count: int, block_memory: int = 227 << 10) -> None:
         self.name, self.sm_count, self.block_memory = "the CUDA backend", sm_count, block_memory
+        self.member: Together | None = None
         self.held: Counter[str] = Counter()
         self.most: Counter[str] = Counter()
         self.functions: dict[DeviceFunction, None] = {}

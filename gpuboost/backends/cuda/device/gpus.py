@@ -100,6 +100,11 @@ def open_gpu(name: str) -> CupyRuntime:
     return _kept.runtimes[name]
 
 
+def keep_runtime(runtime: CupyRuntime) -> None:
+    """Make a runtime that of its device in this thread: ``open_gpu`` returns it."""
+    _kept.runtimes[runtime.name] = runtime
+
+
 def own_runtime(name: str) -> CupyRuntime:
     """A new runtime of "cuda:N" with its own stream, not tied to a thread. Several may share a GPU.
 

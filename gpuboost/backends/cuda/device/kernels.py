@@ -29,9 +29,10 @@ class Launcher:
         self._launch = runtime.kernel(text, name, functions=functions, shared_limit=shared_limit)
         self._name = name
         self._parameters = parameters(text)[name]
-        names = [parameter for parameter, _ in self._parameters]
+        names = [parameter.name for parameter in self._parameters]
         self._ordered = itemgetter(*names) if len(names) > 1 else lambda arguments: [arguments[one] for one in names]
-        self._scalars = [(i, scalar) for i, (_, scalar) in enumerate(self._parameters) if scalar is not None]
+        scalars = enumerate(parameter.scalar for parameter in self._parameters)
+        self._scalars = [(i, scalar) for i, scalar in scalars if scalar is not None]
 
     def __call__(
         self, grid: tuple[int, ...], block: tuple[int, ...], /, *, shared_mem: int = 0, **arguments: Any
@@ -58,7 +59,7 @@ class Launcher:
         self._launch(grid, block, ordered, shared_mem)
 
     def _refuse(self, arguments: dict[str, Any]) -> NoReturn:
-        names = [name for name, _ in self._parameters]
+        names = [parameter.name for parameter in self._parameters]
         missing = [name for name in names if name not in arguments]
         unknown = [name for name in arguments if name not in names]
         raise TypeError(

@@ -18,10 +18,13 @@ SCALARS: dict[str, type[np.generic]] = {
     "double": np.float64,
 }  # fmt: skip
 
-_BOUNDS = r"(?:__launch_bounds__\s*\((?:[^()]|\([^()]*\))*\)\s*)?"
-_KERNEL = rf'extern\s+"C"\s+__global__\s+{_BOUNDS}void\s+{_BOUNDS}(?P<kernel>\w+)\s*\((?P<parameters>[^)]*)\)'
+_BOUNDS = r"__launch_bounds__\s*\((?:[^()]|\([^()]*\))*\)"
+_BEFORE, _AFTER = rf"(?:(?P<before>{_BOUNDS})\s*)?", rf"(?:(?P<after>{_BOUNDS})\s*)?"
+KERNEL = rf'extern\s+"C"\s+__global__\s+{_BEFORE}void\s+{_AFTER}(?P<kernel>\w+)\s*\((?P<parameters>[^)]*)\)'
+"""The head of a kernel's definition."""
+
 _DIRECTIVE = r"^[ \t]*#[ \t]*(?P<directive>define|ifdef|ifndef|if|elif|else|endif)\b(?P<rest>[^\n]*)"
-_PART = re.compile(f"{_DIRECTIVE}|{_KERNEL}", re.MULTILINE)
+_PART = re.compile(f"{_DIRECTIVE}|{KERNEL}", re.MULTILINE)
 _DEFINED = re.compile(r"defined\s*\(?\s*(\w+)\s*\)?")
 _NAME = re.compile(r"\b[A-Za-z_]\w*\b")
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
@@ -32,19 +35,32 @@ class Parameter(NamedTuple):
 
     name: str
     scalar: type[np.generic] | None
+    c_type: str  # without __restrict__
+
+
+class Declaration(NamedTuple):
+    """The head of a kernel. ``bounds``: its __launch_bounds__(...); "" without."""
+
+    bounds: str
+    parameters: tuple[Parameter, ...]
+
+
+def parameters(text: str) -> dict[str, tuple[Parameter, ...]]:
+    """The parameters of every kernel of ``declarations``."""
+    return {name: declared.parameters for name, declared in declarations(text).items()}
 
 
 @lru_cache(maxsize=256)
-def parameters(text: str) -> dict[str, tuple[Parameter, ...]]:
-    """The parameters of every extern "C" kernel that a module's text defines, by the name of the kernel.
+def declarations(text: str) -> dict[str, Declaration]:
+    """Every extern "C" kernel that a module's text defines, by its name.
 
     Raises:
-        ValueError: if one is neither a pointer nor a number of ``SCALARS``.
+        ValueError: if a parameter is neither a pointer nor a number of ``SCALARS``.
     """
     macros: dict[str, str] = {}
     taken: list[bool] = []  # of every open #if: whether the current branch is compiled
     earlier: list[bool] = []  # whether one of its branches so far was
-    kernels: dict[str, tuple[Parameter, ...]] = {}
+    kernels: dict[str, Declaration] = {}
     for part in _PART.finditer(text):
         directive, rest = part["directive"], _COMMENT.sub("", part["rest"] or "").strip()
         if directive in ("if", "ifdef", "ifndef"):
@@ -60,7 +76,8 @@ def parameters(text: str) -> dict[str, tuple[Parameter, ...]]:
             name, _, value = rest.partition(" ")
             macros[name] = value.strip()
         elif all(taken):
-            kernels[part["kernel"]] = _listed(_expanded(_COMMENT.sub(" ", part["parameters"]), macros))
+            listed = _listed(_expanded(_COMMENT.sub(" ", part["parameters"]), macros))
+            kernels[part["kernel"]] = Declaration(part["before"] or part["after"] or "", listed)
     return kernels
 
 
@@ -90,9 +107,10 @@ def _listed(text: str) -> tuple[Parameter, ...]:
 
 def _parameter(declaration: str) -> Parameter:
     words = _NAME.findall(declaration)
+    c_type = " ".join(declaration[: declaration.rindex(words[-1])].replace("__restrict__", "").split())
     if "*" in declaration:
-        return Parameter(words[-1], None)
+        return Parameter(words[-1], None, c_type)
     kind = " ".join(word for word in words[:-1] if word != "const")
     if kind not in SCALARS:
         raise ValueError(f"parameter {declaration!r}: must be a pointer, or one of {', '.join(SCALARS)}.")
-    return Parameter(words[-1], SCALARS[kind])
+    return Parameter(words[-1], SCALARS[kind], c_type)

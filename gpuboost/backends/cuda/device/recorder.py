@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, final
 
 from numpy.typing import DTypeLike, NDArray
 
+from gpuboost.backends.cuda.device.joined import Segments, joined
+from gpuboost.backends.cuda.device.launches import Copy, Fill, KernelLaunch, KernelText, Launch, queue
 from gpuboost.backends.cuda.device.runtime import Functions, Kernel, Runtime, Shape
 from gpuboost.types import Array
 
@@ -22,14 +25,15 @@ class Recorder:
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self.name, self.sm_count, self.block_memory = runtime.name, runtime.sm_count, runtime.block_memory
-        self._launches: list[Callable[[], None]] | None = None
-        self._replayable = True
+        self.member = runtime.member
+        self._launches: list[Launch] | None = None
+        self._replayable, self._launching = True, True
 
     @property
     def free_memory(self) -> int:
         return self._runtime.free_memory
 
-    def record(self, work: Callable[[], Any]) -> tuple[Any, list[Callable[[], None]], bool]:
+    def record(self, work: Callable[[], Any]) -> tuple[Any, list[Launch], bool]:
         """Do ``work``; return its result, its launches, and True if these can be replayed in its place."""
         self._launches, self._replayable = [], True
         try:
@@ -37,6 +41,14 @@ class Recorder:
             return result, self._launches, self._replayable
         finally:
             self._launches = None
+
+    def launches_of(self, work: Callable[[], None]) -> list[Launch]:
+        """The launches of ``work``, which are not executed."""
+        self._launching = False
+        try:
+            return self.record(work)[1]
+        finally:
+            self._launching = True
 
     def empty(self, shape: Shape, dtype: DTypeLike) -> Array:
         self._replayable = False
@@ -64,10 +76,10 @@ class Recorder:
         self._runtime.read(device, pinned)
 
     def fill(self, device: Array, byte: int) -> None:
-        self._do(lambda: self._runtime.fill(device, byte))
+        self._do(Fill(device, byte), lambda: self._runtime.fill(device, byte))
 
     def copy(self, destination: Array, source: Array) -> None:
-        self._do(lambda: self._runtime.copy(destination, source))
+        self._do(Copy(destination, source), lambda: self._runtime.copy(destination, source))
 
     def beyond(self, work: Callable[[], None]) -> None:
         self._replayable = False
@@ -83,9 +95,13 @@ class Recorder:
 
     def kernel(self, source: str, name: str, *, functions: Functions = (), shared_limit: int | None = None) -> Kernel:
         launch = self._runtime.kernel(source, name, functions=functions, shared_limit=shared_limit)
+        text = KernelText(source, name, functions, shared_limit)
 
         def noted(grid: tuple[int, ...], block: tuple[int, ...], args: Sequence[Any], shared_mem: int = 0) -> None:
-            self._do(lambda: launch(grid, block, args, shared_mem))
+            if self._launching:
+                launch(grid, block, args, shared_mem)
+            if self._launches is not None and 0 not in grid:
+                self._launches.append(KernelLaunch(text, grid, block, tuple(args), shared_mem))
 
         return noted
 
@@ -93,7 +109,13 @@ class Recorder:
         self._runtime.check(functions, beside=beside)
 
     def capture(self, work: Callable[[], None]) -> Callable[[], None]:
-        return self._runtime.capture(work)
+        return self.captured([[self.launches_of(work)]])
+
+    def captured(self, segments: Segments) -> Callable[[], None]:
+        """The function that queues these launches as one graph; in lock-step, with those of the other trainings."""
+        if self.member is not None:
+            return self.member.graph(segments)
+        return self._runtime.capture(partial(queue, joined([segments], self._runtime), self._runtime))
 
     def spawn(self) -> Runtime:
         return self._runtime.spawn()
@@ -106,7 +128,8 @@ class Recorder:
         self._replayable = False
         self._runtime.follow(mark)
 
-    def _do(self, launch: Callable[[], None]) -> None:
-        launch()
+    def _do(self, launch: Launch, now: Callable[[], None]) -> None:
+        if self._launching:
+            now()
         if self._launches is not None:
             self._launches.append(launch)

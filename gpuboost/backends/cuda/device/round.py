@@ -17,11 +17,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, is_dataclass, replace
 from functools import partial, wraps
 from inspect import signature
+from itertools import groupby
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar, TypeVarTuple, Unpack, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.backends.cuda.device.launches import Launch
 from gpuboost.backends.cuda.device.recorder import Recorder
 from gpuboost.types import Array
 
@@ -41,9 +43,10 @@ class _Step:
     key: Verb  # keeps its objects alive, so that their ids stay theirs
     work: Callable[[], Any]
     result: Any
-    launches: list[Callable[[], None]]
+    launches: list[Launch]
     replayable: bool
     takes: bool
+    lane: int | None = None
 
 
 _Recorded: TypeAlias = tuple[list[_Step], Callable[[], None] | None, dict[int, Callable[[], None]]]
@@ -108,6 +111,7 @@ class RecordedRound:
         self._set: dict[int, tuple[int, ...]] = {}  # inputs of this round
         self._alike = True  # this round's verbs so far are those of the round before
         self._postponed: Postponed | None = None
+        self._lane: int | None = None  # of the verb that is being recorded
         self._twins: dict[int, Any] = {}  # id of a result to the result of the same call in the round before
 
     @property
@@ -146,8 +150,7 @@ class RecordedRound:
         """
         graph = self._graph if times == 1 else self._several.get(times)
         if graph is None:
-            round_again = [launch for step in self._before for launch in step.launches]
-            graph = self._several[times] = self._captured(times * [*round_again, after])
+            graph = self._several[times] = self._captured(self._before, times, after)
         self._put(place, words)
         self._write_inputs()
         graph()
@@ -181,7 +184,7 @@ class RecordedRound:
         expected = self._before[len(self._now)] if len(self._now) < len(self._before) else None
         if self._replaying:
             if expected is not None and self._same(key, expected.key):
-                self._now.append(_Step(key, work, expected.result, expected.launches, True, takes))
+                self._now.append(_Step(key, work, expected.result, expected.launches, True, takes, expected.lane))
                 return cast(T, expected.result)
             self._do_after_all()
         return cast(T, self._did(key, work, takes))
@@ -198,6 +201,13 @@ class RecordedRound:
         """The postponed launches, which the caller must launch then."""
         taken, self._postponed = self._postponed, None
         return taken
+
+    def in_lane(self, lane: int | None) -> None:
+        """Say of a verb, from its work, that it is independent of the verbs of other lanes before and after it.
+
+        Independent are verbs up to the next one without a lane. In a graph they are launched together.
+        """
+        self._lane = lane
 
     def buffer(self, name: tuple[Any, ...], make: Callable[[], T]) -> T:
         """The result of ``make``, kept from round to round under this name; outside of rounds, a new one."""
@@ -252,8 +262,9 @@ class RecordedRound:
                 before.launch()
             return work()
 
+        self._lane = None
         result, launches, replayable = self._runtime.record(all_of_it)
-        self._now.append(_Step(key, work, result, launches, replayable, takes))
+        self._now.append(_Step(key, work, result, launches, replayable, takes, self._lane))
         if self._alike and expected is not None:
             self._twins[id(result)] = expected.result
         return result
@@ -276,7 +287,9 @@ class RecordedRound:
         self._launch_postponed()
         again = self._alike and len(self._now) == len(self._before)
         if again and self._now and all(step.replayable for step in self._now):
-            self._graph = self._captured([launch for step in self._now for launch in step.launches])
+            self._graph = self._captured(self._now)
+        elif self._runtime.member is not None:
+            self._runtime.member.had_no_graph()
         self._before, self._now = self._now, []
 
     def _launch_postponed(self) -> None:
@@ -314,12 +327,8 @@ class RecordedRound:
             self._runtime.wait()  # it may still be running
         self._graph, self._several, self._replaying = None, {}, False
 
-    def _captured(self, launches: list[Callable[[], None]]) -> Callable[[], None]:
-        def again() -> None:
-            for launch in launches:
-                launch()
-
-        return self._runtime.capture(again)
+    def _captured(self, steps: list[_Step], times: int = 1, after: Callable[[], None] = _nothing) -> Callable[[], None]:
+        return self._runtime.captured(times * [*_segments(steps), [self._runtime.launches_of(after)]])
 
     def _write_inputs(self) -> None:
         if not self._dirty:
@@ -331,3 +340,12 @@ class RecordedRound:
         staged[:] = self._values
         self._runtime.write(self.inputs, staged)
         self._written, self._dirty = self._written + 1, False
+
+
+def _segments(steps: list[_Step]) -> Iterator[list[list[Launch]]]:
+    """The launches of a round in parts that follow one another, each of several lanes: see ``joined``."""
+    for in_lanes, some in groupby(steps, lambda step: step.lane is not None):
+        lanes: dict[int | None, list[Launch]] = {}
+        for step in some:
+            lanes.setdefault(step.lane if in_lanes else None, []).extend(step.launches)
+        yield list(lanes.values())

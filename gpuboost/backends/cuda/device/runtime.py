@@ -37,12 +37,20 @@ class Kernel(Protocol):
     ) -> None: ...
 
 
+class Together(Protocol):
+    """A training's part in trainings that go in lock-step: see ``lock_step``."""
+
+    def graph(self, segments: Sequence[Any]) -> Callable[[], None]: ...
+    def had_no_graph(self) -> None: ...
+
+
 class Runtime(Protocol):
     """One device and its one stream. Calls return before the work is done; ``download`` and ``wait`` wait for it."""
 
     name: str  # "cuda:0", "emulated"
     sm_count: int
     block_memory: int  # bytes of shared memory that one block may have
+    member: Together | None  # of trainings in lock-step, if its stream is one of theirs
 
     @property
     def free_memory(self) -> int: ...  # bytes
@@ -98,6 +106,7 @@ class CupyRuntime:
         self._compiling = threading.Lock()
         self._careful = os.environ.get("GPUBOOST_SYNC", "") == "1"
         self._capturing = False
+        self.member: Together | None = None
         self.sm_count = int(self._device.attributes["MultiProcessorCount"])
         self.block_memory = int(self._device.attributes["MaxSharedMemoryPerBlockOptin"])
 

@@ -102,7 +102,7 @@ class OneTreeOnDevice:
         """
         bins: DeviceBins = self._arrays.bins(data.bins)
         if target.sample is not None:
-            bins = self._targets.gather(bins, target.sample, again=True)
+            bins = self._targets.gather(bins, target.sample)
         room = self._room(bins, target, searched, candidates, limits)
         on = self._runtime, self._kernel, self._arrays, self._all_reduce
         rows = _Rows(*on, room, bins, data.cuts, searched, limits)
