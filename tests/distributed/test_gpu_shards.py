@@ -115,6 +115,7 @@ def test_a_model_is_carried_on() -> None:
     assert_one_machine(recipe, case, (2,), resume=begin)
 
 
+@pytest.mark.slow
 def test_deep_trees_are_looked_at() -> None:
     """Beyond STATIC_LEVELS the driver asks whether there is anything left to split."""
     case = random_case(3, ROWS, 3, categorical=0.0)
