@@ -232,7 +232,6 @@ class TestLambdaMARTOfGivenGains(ListLossContract):
     outside = ([0.0, 5.0],)
 
 
-@pytest.mark.slow  # its kernel is compiled for these tests alone
 class TestLambdaMARTOfMAP(ListLossContract):
     loss = LambdaMART(metric="map")
     outside = ([0.0, 2.0], [1.0, 0.5])
