@@ -17,8 +17,9 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
-from gpuboost.backends.cpu.compilation.background import PREDICTION
+from gpuboost.backends.cpu.compilation import background
 from gpuboost.backends.cpu.compilation.first_fit import FIRST_FITS
+from gpuboost.backends.cpu.compilation.warm_up import HELPER
 from gpuboost.backends.prediction.first_rows import FIRST
 from gpuboost.kernels.common.disk_cache import note, usable_folder
 
@@ -29,11 +30,16 @@ settings.load_profile("steady")
 
 
 def pytest_sessionstart() -> None:
-    """Leave fits and predictions to kernels: NumPy would have the first ones, and the kernels would not be tested."""
+    """Leave fits and predictions to kernels: NumPy would have the first ones, and the kernels would not be tested.
+
+    And start no process that compiles beside the tests, which use all processors: each loads all libraries first.
+    """
     FIRST_FITS.end()
     FIRST.end()
+    HELPER.start = lambda *_, **__: None
+    background.start_process = lambda *_, **__: None
     if usable_folder():
-        note(PREDICTION)
+        note(background.PREDICTION)
 
 
 @pytest.hookimpl(trylast=True)  # once those that are not to run are left out

@@ -67,6 +67,7 @@ def test_temporary_folder_where_no_other_can_be_written(site: Path, tmp_path: Pa
     assert any(folder.rglob("*.nbc"))
 
 
+@pytest.mark.slow
 def test_kernels_in_a_read_only_folder_are_copied(site: Path, tmp_path: Path) -> None:
     filled = Path(folder_used(site, GPUBOOST_CACHE_DIR=str(tmp_path / "image")))
     kept = {path.name for path in filled.rglob("*.nbc")}

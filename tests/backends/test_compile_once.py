@@ -107,7 +107,7 @@ class Listener(event.Listener):
 
 event.register("numba:compile", Listener())
 x = np.arange(40.0)[:, np.newaxis]
-gb.GradientBoostingRegressor(n_estimators=2, n_jobs=1, device="cpu").fit(x, x[:, 0])
+gb.GradientBoostingRegressor(n_estimators=2, max_depth=1, n_jobs=1, device="cpu").fit(x, x[:, 0])
 print("fitted", *started)
 """
 

@@ -48,6 +48,7 @@ def test_an_estimator_asks_it_before_a_backend(rng: np.random.Generator, monkeyp
     assert len(asked) == 1
 
 
+@pytest.mark.slow  # a process; every day tests/models/test_predictor.py starts one for such a model
 def test_a_loaded_model_predicts_a_row_without_numba(rng: np.random.Generator, tmp_path: Path) -> None:
     model, _ = fitted(rng)
     model.save_model(tmp_path / "model.json")

@@ -69,6 +69,7 @@ def test_first_process_of_a_machine_compiles_nothing(wheel: tuple[Path, list[int
     assert (second, compiled) == (drawn, False)
 
 
+@pytest.mark.slow  # its two processes are those of the test above
 def test_the_wheel_is_one_that_installers_accept(wheel: tuple[Path, list[int]]) -> None:
     archive = zipfile.ZipFile(wheel[0])
     names = archive.namelist()

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.examples import daily
 
 import gpuboost
 
@@ -28,7 +29,7 @@ raise SystemExit(main(["info"]))
 """
 
 
-@pytest.mark.parametrize("module", ["gpuboost.cli.parser", "argparse", "gpuboost.cli.info"])
+@pytest.mark.parametrize("module", daily(["gpuboost.cli.parser", "argparse", "gpuboost.cli.info"], 1))
 def test_an_interrupt_during_an_import_is_one_line(module: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", AT_AN_IMPORT, module], cwd=PLACE, capture_output=True, text=True, check=False

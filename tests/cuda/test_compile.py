@@ -38,7 +38,7 @@ def threads_of(text: str) -> dict[str, int]:
 
 
 def check_resources(text: str, functions: tuple[DeviceFunction, ...], architecture: int) -> None:
-    threads, name = threads_of(ptx(text, functions=functions)), name_of(text)
+    threads, name = threads_of(ptx(text, functions=functions, architecture=architecture)), name_of(text)
     for kernel, taken in resources(text, architecture, functions).items():
         assert threads[kernel] > 0, f"{name}: {kernel} says nothing of its largest block: __launch_bounds__"
         allocated = -(-taken.registers // 8) * 8 * threads[kernel]

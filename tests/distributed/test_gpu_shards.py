@@ -24,7 +24,7 @@ from gpuboost.recipe import Recipe
 from gpuboost.steps import automatic
 from gpuboost.types import Ensemble, Limits, Progress, TrainingSet
 
-ROWS = 13_000  # four stretches, the last of which is not whole
+ROWS, FEWER = 13_000, 5_000  # four stretches and two, the last of which is not whole
 
 
 def run(recipe: Recipe, data: TrainingSet, backend: Backend, resume: Ensemble | None = None) -> list[bytes]:
@@ -43,7 +43,7 @@ def run(recipe: Recipe, data: TrainingSet, backend: Backend, resume: Ensemble | 
 def assert_one_machine(recipe: Recipe, case: Case, shards: tuple[int, ...] = (1, 2, 4), **given: Any) -> None:
     expected = run(recipe, case.data, Cpu(1), **given)
     for size in shards:
-        backend, data = place(case, whole_stretches(ROWS, size), World())
+        backend, data = place(case, whole_stretches(len(case.data.y), size), World())
         assert backend.by == ("alone" if size == 1 else "nccl")
         assert run(recipe, data, backend, **given) == expected, size
 
@@ -95,7 +95,7 @@ DRAWN: list[tuple[Any, Growth]] = [
 @pytest.mark.slow
 @pytest.mark.parametrize(("learners", "growth"), DRAWN, ids=str)
 def test_which_splits_compete_is_drawn_alike_everywhere(learners: Any, growth: Growth) -> None:
-    case = random_case(5, ROWS, 5, target="binary", weights="whole", categorical=0.0)
+    case = random_case(5, FEWER, 5, target="binary", weights="whole", categorical=0.0)
     assert_one_machine(Recipe(losses.Logistic(), 3, 0.5, growth, learners=learners), case, (2,))
 
 
@@ -109,12 +109,13 @@ def test_without_nccl_it_goes_through_the_host() -> None:
 
 
 def test_a_model_is_carried_on() -> None:
-    case = random_case(1, ROWS, 4, target="binary")
+    case = random_case(1, FEWER, 4, target="binary")
     recipe = Recipe(losses.Logistic(), 3, 0.5, DepthWise(Limits(8, 3)))
     begin = boost(recipe, case.data, Cpu(1), seed=3)
     assert_one_machine(recipe, case, (2,), resume=begin)
 
 
+@pytest.mark.slow
 def test_deep_trees_are_looked_at() -> None:
     """Beyond STATIC_LEVELS the driver asks whether there is anything left to split."""
     case = random_case(3, ROWS, 3, categorical=0.0)
@@ -139,5 +140,5 @@ def test_a_gradient_that_is_not_finite_ends_the_fit_everywhere() -> None:
     ids=repr,
 )
 def test_one_tree_for_all_outputs(sketch: Any, growth: Growth) -> None:
-    case = random_case(4, ROWS, 3, target="3", categorical=0.4, missing=0.05, weights="whole")
+    case = random_case(4, FEWER, 3, target="3", categorical=0.4, missing=0.05, weights="whole")
     assert_one_machine(Recipe(losses.Softmax(3), 2, 0.5, growth, multi_output=OneTree(sketch)), case, (1, 2))

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from emulator import emulated_gpu
 from numba import njit
+from support.examples import daily
 from support.training import device
 
 import gpuboost as gb
@@ -157,7 +158,8 @@ def smoothed(scale: float, knots: Array) -> Callable[[float, float], float]:
 
 
 @pytest.mark.parametrize(
-    "gradient", [with_a_loop, njit(with_a_loop), smoothed(0.5, np.array([-1.0, 0.5])), lambda y, f: np.sign(f - y)]
+    "gradient",
+    daily([smoothed(0.5, np.array([-1.0, 0.5])), with_a_loop, njit(with_a_loop), lambda y, f: np.sign(f - y)], 2),
 )
 def test_a_loss_in_the_dialect_of_numba_trains_the_same_model_on_both_machines(
     gradient: Any, regression_data: tuple[Array, Array]

@@ -17,12 +17,13 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.base import clone
+from support.examples import daily
 from support.file_predictor import Score, scores
 from support.hostile.model_grammar import Grammar, mutated
 
 import gpuboost as gb
 
-CASES, MANY = 200, 2_000
+FEW, CASES, MANY = 60, 200, 2_000
 
 
 @pytest.fixture(autouse=True)
@@ -32,8 +33,9 @@ def quiet() -> Any:
         yield
 
 
-def test_files_of_the_grammar_load_and_predict_what_they_say(tmp_path: Path) -> None:
-    for seed in range(CASES):
+@pytest.mark.parametrize("seeds", daily([range(FEW), range(FEW, CASES)], 1), ids=str)
+def test_files_of_the_grammar_load_and_predict_what_they_say(seeds: range, tmp_path: Path) -> None:
+    for seed in seeds:
         _check_valid(seed, tmp_path)
 
 
