@@ -165,7 +165,8 @@ def boost(
             add, collect = partial(model.added, factor=length), partial(partial, _collected, backend, model)
             if watch(progress) or repeat(backend, progress, steps, together, add, collect, watch):
                 break
-            del gradients, arrived, state, progress  # or their rows are held while the next tree grows
+            # or their rows are held while the next tree grows
+            del gradients, arrived, state, progress, structure, leaf_of_row, leaves
     return backend.collect(model.ensemble())
 
 

@@ -6,6 +6,7 @@ is not counted. A ratio is our median over that of the fastest peer; CPU seconds
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import subprocess
@@ -151,7 +152,12 @@ def _columns(names: Sequence[str]) -> tuple[str, ...]:
 def _row(what: str, found: Seconds, names: Sequence[str]) -> tuple[str, ...]:
     wall, cpu = ratios(found)
     cells = (f"{1e3 * found[name][0]:.0f} ({1e3 * found[name][1]:.0f})" if name in found else "" for name in names)
-    return (what, *cells, f"{wall:.2f}", f"{cpu:.2f}")
+    return (what, *cells, _told(wall), _told(cpu))
+
+
+def _told(ratio: float) -> str:
+    """Two digits, or a dash where no peer ran."""
+    return "-" if math.isnan(ratio) else f"{ratio:.2f}"
 
 
 # many small fits
@@ -172,7 +178,7 @@ def many(options: Options) -> Finding:
             with parallel_config(pool):
                 found = alternated(runs, options.repeats or 3, lambda say, what=what: options.tell(f"{what}: {say}"))
             wall, _ = ratios(found)
-            rows.append((what, *(f"{41 / found[name][0]:.1f}" for name in names), f"{1 / wall:.2f}"))
+            rows.append((what, *(f"{41 / found[name][0]:.1f}" for name in names), _told(1 / wall)))
             numbers[what] = found
     title = f"GridSearchCV, 8 settings of 5 folds and the last fit, {options.threads} at a time: fits a second"
     return Finding(title, ("", *names, "of the best peer"), tuple(rows), numbers=numbers)
@@ -245,7 +251,7 @@ def first(options: Options) -> Finding:
         for name, (seconds, cpu) in each.items()
     ]
     wall, cpu = ratios(found["fit"])
-    note = f"fit: {wall:.2f} of the fastest peer's seconds, {cpu:.2f} of the least CPU time"
+    note = f"fit: {_told(wall)} of the fastest peer's seconds, {_told(cpu)} of the least CPU time"
     return Finding("New processes: seconds, and CPU seconds", ("", "seconds", "CPU"), tuple(rows), (note,), found)
 
 

@@ -8,7 +8,7 @@ afterwards. A node that was split speculatively but not chosen is a leaf of the 
 import numpy as np
 
 from gpuboost.kernels.common.jit import kernel
-from gpuboost.kernels.common.nodes import LEFT, OPEN, RIGHT, SPLIT, STATE
+from gpuboost.kernels.common.nodes import CLOSED, LEFT, OPEN, RIGHT, SLOT, SPLIT, STATE
 
 SHARE = 8  # 1 / SHARE of the remaining splits are made speculatively,
 FEW = 8  # and always up to FEW of them
@@ -78,6 +78,23 @@ def foresee(node, n_nodes, gain, most, order, wanted):
         if count == 0:
             certain = steps
     return steps, count, certain
+
+
+@kernel
+def close_others(node, n_nodes, wanted, slots):
+    """Close the open nodes that are not ``wanted``, as ``foresee`` says, and give back the slots of their histograms.
+
+    None of them will be split: ``most`` splits come before it even if all new children are leaves, and children only
+    add splits. slots: a stack of free slots, its height first.
+    """
+    is_wanted = np.zeros(n_nodes, np.bool_)
+    for v in wanted:
+        is_wanted[v] = True
+    for v in range(n_nodes):
+        if node[v, STATE] == OPEN and not is_wanted[v]:
+            node[v, STATE] = CLOSED
+            slots[0] += 1
+            slots[slots[0]] = node[v, SLOT]
 
 
 @kernel

@@ -91,8 +91,11 @@ def _sum_pairs(layout, nodes, histograms, shares):
 
 
 @kernel
-def _choose_nodes(leaf_wise, level, nodes, limits, words):
-    """The nodes to split next, into ``nodes.chosen``. Returns how many; of an oblivious tree the whole level, or 0."""
+def _choose_nodes(leaf_wise, level, nodes, limits, slots, words):
+    """The nodes to split next, into ``nodes.chosen``. Returns how many; of an oblivious tree the whole level, or 0.
+
+    slots: the stack of free slots, for those of leaves that will never be split.
+    """
     n_nodes = words[NODES]
     room = limits.max_leaves - (n_nodes + 1) // 2
     if level is not None:
@@ -103,6 +106,7 @@ def _choose_nodes(leaf_wise, level, nodes, limits, words):
     most, order = limits.max_leaves - 1, np.empty(n_nodes, np.int64)
     _, count, certain = best_first.foresee(nodes.node, n_nodes, nodes.gain, most, order, nodes.chosen)
     words[SPLITS] = certain
+    best_first.close_others(nodes.node, n_nodes, nodes.chosen[:count], slots)
     return min(count, best_first.at_once(most, certain))
 
 
@@ -166,7 +170,7 @@ def _next_level(leaf_wise, level, layout, limits, histograms, criterion, nodes, 
                 return LONG
             words[STEP] = BUILD
             return _sum_pairs(layout, nodes, histograms, shares)
-        count = _choose_nodes(leaf_wise, level, nodes, limits, words)
+        count = _choose_nodes(leaf_wise, level, nodes, limits, histograms.slots, words)
         words[COUNT] = count
         if count == 0:
             break

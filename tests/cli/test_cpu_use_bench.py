@@ -35,8 +35,12 @@ def ran(tmp_path: Path, *cases: str) -> dict[str, dict[str, object]]:
     return parts
 
 
-def test_a_small_run_without_peers(tmp_path: Path) -> None:
+def test_a_small_run_without_peers_has_dashes_for_ratios(tmp_path: Path) -> None:
     parts = ran(tmp_path, "fits", "latency", "threads")
+    for name in ("fits", "threads"):
+        rows = parts[name]["rows"]
+        assert isinstance(rows, list)
+        assert all(row[-2:] == ["-", "-"] for row in rows)
     for part in parts.values():
         numbers = part["numbers"]
         assert isinstance(numbers, dict)

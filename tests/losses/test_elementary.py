@@ -168,6 +168,8 @@ def test_log_undoes_exp(x):
 def test_array_twins_give_the_bits_of_the_scalar_functions(scalar, array):
     x = inputs(20_000)
     assert same_bits(array(x), [scalar(v) for v in x.tolist()])
+    few = np.resize(x[-2000:], (500, 4))  # the scalar function is called
+    assert same_bits([array(line) for line in few], array(few))
 
 
 @pytest.mark.parametrize(("scalar", "array"), TWINS)

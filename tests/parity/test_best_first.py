@@ -10,6 +10,7 @@ from support.builders import GRADIENT_KINDS, TEAMS, assert_same_tree, grow, node
 from support.examples import examples
 
 from gpuboost.backends.cpu.best_first import keep_first, next_splits
+from gpuboost.backends.cpu.histograms import free_slots
 from gpuboost.backends.cpu.nodes import NodeTable
 from gpuboost.backends.reference.backend import Reference
 from gpuboost.growth import LeafWise
@@ -61,17 +62,31 @@ def test_what_was_split_ahead_of_the_last_turn_is_not_part_of_the_tree(splits: i
 def test_what_comes_next_is_certain_up_to_the_first_node_that_is_not_split() -> None:
     tree = some_tree({0: 1, 1: 3}, [table.SPLIT, table.SPLIT, table.OPEN, table.OPEN, table.CLOSED])
     tree.gain[:] = [9.0, 5.0, 7.0, 6.0, 0.0]
-    wanted, certain = next_splits(tree, 10)
+    wanted, certain = next_splits(tree, 10, None)
     assert wanted[:1].tolist() == [2]  # 0, then 2; 1 and 3 may have to wait for its children
     assert certain == 1
+
+
+def test_leaves_that_will_never_be_split_give_their_histograms_back() -> None:
+    tree = some_tree({0: 1, 1: 3}, [table.SPLIT, table.SPLIT, table.OPEN, table.OPEN, table.OPEN])
+    tree.gain[:], tree.node[:, table.SLOT] = [9.0, 7.0, 5.0, 6.0, 5.0], [0, 0, 1, 0, 2]
+    slots = free_slots(3, 9)
+    free = slots[0]
+    assert next_splits(tree, 4, slots)[0].tolist() == [3]  # two splits are left: 3, and then 2 unless a child of 3
+    assert tree.node[2:5, table.STATE].tolist() == [table.OPEN, table.OPEN, table.CLOSED]
+    assert slots[0] == free + 1
+    assert slots[slots[0]] == 2
+    next_splits(tree, 3, slots)
+    assert tree.node[2:5, table.STATE].tolist() == [table.CLOSED, table.OPEN, table.CLOSED]
+    assert slots[slots[0]] == 1
 
 
 def test_of_equal_gains_the_older_node_is_split_first() -> None:
     tree = some_tree({0: 1}, [table.SPLIT, table.OPEN, table.OPEN])
     tree.gain[:] = [1.0, 4.0, 4.0]
-    assert next_splits(tree, 2)[0][0] == 1
+    assert next_splits(tree, 2, None)[0][0] == 1
     tree.gain[2] = np.nextafter(4.0, 5.0)
-    assert next_splits(tree, 2)[0][0] == 2
+    assert next_splits(tree, 2, None)[0][0] == 2
 
 
 def test_a_split_that_had_no_turn_is_undone() -> None:
@@ -92,8 +107,8 @@ def test_splits_ahead_are_few_where_few_are_to_come() -> None:
     tree = some_tree({}, [table.SPLIT] + [table.OPEN] * 39)
     tree.gain[:] = np.arange(40.0)
     tree.node[0, table.LEFT], tree.node[0, table.RIGHT] = 1, 2
-    assert len(next_splits(tree, 3)[0]) == 1
-    assert len(next_splits(tree, 100)[0]) == 2
+    assert len(next_splits(tree, 3, None)[0]) == 1
+    assert len(next_splits(tree, 100, None)[0]) == 2
 
 
 def test_draws_by_node_number_are_made_one_split_at_a_time() -> None:

@@ -13,13 +13,16 @@ from gpuboost.backends.cpu.nodes import NodeTable
 from gpuboost.kernels.growth import best_first
 
 
-def next_splits(tree: NodeTable, most: int) -> tuple[NDArray[np.int64], int]:
+def next_splits(tree: NodeTable, most: int, slots: NDArray[np.int64] | None) -> tuple[NDArray[np.int64], int]:
     """The nodes to split now, in best-first order, and the number of splits before them that are certain.
 
     most: maximum number of splits of the finished tree. If no node is left to split, the certain splits are the tree.
+    slots: the stack of free slots, which gets those of leaves that will never be split; None without histograms.
     """
     order, wanted = np.empty(tree.size, np.int64), np.empty(tree.size, np.int64)
     _, count, certain = best_first.foresee(tree.node, tree.size, tree.gain, most, order, wanted)
+    if slots is not None:
+        best_first.close_others(tree.node, tree.size, wanted[:count], slots)
     return wanted[: min(count, best_first.at_once(most, certain))], certain
 
 

@@ -169,7 +169,8 @@ class TreeGrower:
         tree, most, splits = self._tree, self._limits.max_leaves - 1, 0
         while splits < most:
             self._find_splits()
-            chosen, splits = best_first.next_splits(tree, most)
+            slots = self._histograms.slots if self._by_column is None else None
+            chosen, splits = best_first.next_splits(tree, most, slots)
             if not len(chosen):
                 break
             self._split_nodes(chosen)

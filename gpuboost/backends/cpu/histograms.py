@@ -67,7 +67,7 @@ class Histograms:
     def make_room(self, n_slots: int) -> None:
         """Allocate ``n_slots`` histograms and the parts' scratch memory. Pages are committed at first use."""
         cells, parts = self._layout.n_cells, self._parts
-        self.of = self._workspace.array("histograms", (n_slots, 2 * cells), np.int64)
+        self.of = self._workspace.small_pages("histograms", (n_slots, 2 * cells), np.int64)
         self.counts = np.empty((n_slots, cells) if self._limits.min_samples_leaf > 1 else (1, 0), np.int32)
         self.scratch = np.zeros((parts, cells), np.int64)
         self.spare = np.empty((parts, 2 * cells if parts > 1 else 0), np.int64)

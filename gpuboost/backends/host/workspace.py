@@ -5,6 +5,9 @@ New arrays in every round would cost a page fault for each 4 kB of them, and fra
 
 from __future__ import annotations
 
+import mmap
+import sys
+from contextlib import suppress
 from functools import cache
 from math import prod
 from typing import Any
@@ -28,6 +31,19 @@ class Workspace:
         if kept is None or kept.size < size or kept.dtype != dtype:
             self._kept[name] = kept = np.empty(size, dtype)
         return kept[:size].reshape(shape)
+
+    def small_pages(self, name: str, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+        """The same, but new memory is committed by small pages: what is not written to takes none.
+
+        NumPy asks for huge pages for large arrays, and a huge page is committed as a whole.
+        """
+        size = prod(shape)
+        if sys.platform == "linux" and size > self.room(name):
+            memory = mmap.mmap(-1, size * np.dtype(dtype).itemsize, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+            with suppress(OSError):  # this kernel has no huge pages
+                memory.madvise(mmap.MADV_NOHUGEPAGE)
+            self._kept[name] = np.frombuffer(memory, dtype)
+        return self.array(name, shape, dtype)
 
     def room(self, name: str) -> int:
         """Size, in elements, that the next array of that name may have without new memory."""
