@@ -39,6 +39,7 @@ from gpuboost.types import (
     Built,
     Drawn,
     Ensemble,
+    Evaluate,
     Gradients,
     Progress,
     Sample,
@@ -78,6 +79,10 @@ class WorkerFit:
         return structures
 
 
+def no_evaluation(trees: Sequence[Any], factor: float, scale: float) -> None:
+    """Evaluate nothing: see ``Evaluate``."""
+
+
 def boost(
     recipe: Recipe,
     data: TrainingSet,
@@ -85,14 +90,17 @@ def boost(
     *,
     seed: int = 0,
     watch: Watch = lambda _: False,
+    evaluate: Evaluate = no_evaluation,
     resume: Ensemble | None = None,
     log: tuple[Built, ...] = (),
     together: int = 1,
 ) -> Ensemble:
     """Run the recipe. ``resume`` continues an ensemble of the same cuts; its rounds count, the watch sees new ones.
 
-    ``log`` lists the workers that built those rounds, if there was more than one. ``together``: rounds that may be done
-    before the watch sees the first of them, with the scores of the last.
+    ``evaluate`` is called with the trees of each round, their factor and the scale of the ensemble, among the verbs of
+    the round: what it asks of the backend is repeated with them. ``log`` lists the workers that built earlier rounds,
+    if there was more than one. ``together``: rounds that may be done before the watch sees the first of them, with the
+    scores of the last.
     """
     root = Key.root(seed)
     ensemble = resume or recipe.start(data)
@@ -150,6 +158,7 @@ def boost(
                     trees, leaves = (*trees, tree), (*leaves, leaf_of_row)
                 sampler.remember(gradients, trees, leaves)
                 scores.refresh(backend, ensemble.bias, model.scale)
+                evaluate(trees, length / model.scale, model.scale)
             model.add(trees, length)
             progress = Progress(
                 round=step,

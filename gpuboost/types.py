@@ -586,3 +586,6 @@ class Progress:
 
 Watch: TypeAlias = Callable[[Progress], bool]
 """Called after each round; True asks for a stop after it."""
+
+Evaluate: TypeAlias = Callable[[Sequence["FittedTree | Component"], float, float], None]
+"""(trees of a round, their factor, scale of the ensemble): called among the verbs of the round"""

@@ -53,6 +53,7 @@ class Capabilities:
     list_losses: bool = True  # losses of whole queries
     one_tree: bool = True  # one tree for several outputs: ``OneTreeGrower``
     metrics: bool = False  # metrics of scores that stay on the machine: ``Evaluator``
+    recorded_metrics: bool = False  # metrics that are part of the verbs of a round: ``RoundEvaluator``
     repeated_rounds: bool = False  # rounds like the last one without its verbs: ``Repeater``
     worker_streams: bool = False  # ``slots``: an execution context for each of several workers beside the server
 
@@ -355,6 +356,29 @@ class Evaluator(Protocol):
 
     def mean_loss(self, loss: Loss, scores: Array, y: Array, weight: Array | None) -> Callable[[], float]:
         """``Trainer.loss_value``."""
+        ...
+
+
+class ValuesOfRounds(Protocol):
+    """The values of a metric after each round."""
+
+    def next(self) -> Callable[[], float]:
+        """The value of the round after the one that was asked about last, the first one at first. The call waits."""
+        ...
+
+
+class RoundEvaluator(Protocol):
+    """The verbs of metrics in a round, for machines that have ``Capabilities.recorded_metrics``.
+
+    They are repeated with the round. Every call of a training returns the same object.
+    """
+
+    def recorded_metric(self, asked: ScoreMetric, scores: Array) -> ValuesOfRounds:
+        """``Evaluator.score_metric`` of the scores as they are now, and after each later round."""
+        ...
+
+    def recorded_mean(self, loss: Loss, scores: Array, y: Array, weight: Array | None) -> ValuesOfRounds:
+        """The same for ``Evaluator.mean_loss``."""
         ...
 
 

@@ -41,15 +41,19 @@ class RunningTrial:
     def __post_init__(self) -> None:
         self.fitted, self.curves = [None for _ in self.folds], [[] for _ in self.folds]
 
-    def go_on(self, fold: int, rounds: int, n_jobs: int, stopped: threading.Event) -> None:
-        """Fit one fold up to so many rounds, from those that it has."""
+    def go_on(self, fold: int, rounds: int, n_jobs: int, stopped: threading.Event | None) -> None:
+        """Fit one fold up to so many rounds, from those that it has.
+
+        stopped: ends the fit when it is set; None if no other thread may do so. A fit that looks at it in each round
+        cannot repeat rounds without Python.
+        """
 
         def asks_to_stop(_: Round) -> bool:
-            return stopped.is_set()
+            return stopped is not None and stopped.is_set()
 
         made: GradientBoosting = clone(self.model).set_params(
             n_estimators=rounds - len(self.curves[fold]),
-            callbacks=(*self.model.callbacks, asks_to_stop),
+            callbacks=self.model.callbacks if stopped is None else (*self.model.callbacks, asks_to_stop),
             n_jobs=n_jobs,
         )
         rows, before = self.folds[fold], self.fitted[fold]
@@ -110,11 +114,12 @@ def fit_side_by_side(trials: Sequence[RunningTrial], rounds: int, cells: int, on
     if not tasks:
         return
     total, stopped = threads(tasks[0][0].model.n_jobs), threading.Event()
-    if (gpu := _one_gpu(trials, cells, on)) is not None:
-        fit_in_turn_or_together([partial(_go_on, *task, rounds, total, stopped) for task in tasks], gpu)
-        return
     alone = cells >= LEAST_CELLS and all(_alone(trial.model, cells, on) for trial in trials)
     workers = min(total, len(tasks)) if alone else 1
+    if workers == 1:
+        works = [partial(_go_on, *task, rounds, total, None) for task in tasks]
+        fit_in_turn_or_together(works, _one_gpu(trials, cells, on))
+        return
     pool = ThreadPoolExecutor(workers, thread_name_prefix="gpuboost-search")
     try:
         for future in [pool.submit(_go_on, *task, rounds, total // workers, stopped) for task in tasks]:
@@ -124,12 +129,13 @@ def fit_side_by_side(trials: Sequence[RunningTrial], rounds: int, cells: int, on
         pool.shutdown(cancel_futures=True)
 
 
-def _go_on(trial: RunningTrial, fold: int, rounds: int, n_jobs: int, stopped: threading.Event) -> None:
+def _go_on(trial: RunningTrial, fold: int, rounds: int, n_jobs: int, stopped: threading.Event | None) -> None:
     """``RunningTrial.go_on``; an error says of which setting, and stops the other fits."""
     try:
         trial.go_on(fold, rounds, n_jobs, stopped)
     except BaseException as error:
-        stopped.set()
+        if stopped is not None:
+            stopped.set()
         error.add_note(f"The setting is number {trial.number} of the search, in fold {fold}.")
         raise
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, cast
@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost import metrics
-from gpuboost.backends.protocol import Backend, Evaluator
+from gpuboost.backends.protocol import Backend, Evaluator, RoundEvaluator
 from gpuboost.data.row_metadata import RowMetadata
 from gpuboost.errors import RecipeError
+from gpuboost.losses.arrays import is_of_arrays
 from gpuboost.losses.averages import exact_sum
 from gpuboost.losses.base import of_output
 from gpuboost.losses.protocol import Loss, is_list_loss
@@ -23,7 +24,7 @@ from gpuboost.training.rows import weight_of
 from gpuboost.types import Array, TrainingSet
 from gpuboost.watch.callbacks import as_watcher
 from gpuboost.watch.early_stopping import EarlyStopping
-from gpuboost.watch.evaluation import Measure, Pending
+from gpuboost.watch.evaluation import Measure, NextValue, Pending
 from gpuboost.watch.history import History
 from gpuboost.watch.progress import ProgressBar
 from gpuboost.watch.record import Watcher
@@ -90,14 +91,13 @@ class Monitoring:
 def measure(metric: metrics.Metric, loss: Loss, backend: Backend) -> Measure:
     """The metric as the watchers call it; computed by the backend if that can, or else from a copy of the scores."""
     if metric.each is not None:
-        begin: Callable[[Array, TrainingSet], Pending] = _OutputMeasures(
-            measure(metric.each, of_output(loss, 0), backend)
-        )
+        device: _OutputMeasures | _DeviceMeasure = _OutputMeasures(measure(metric.each, of_output(loss, 0), backend))
     elif backend.offers.metrics:
-        begin = _DeviceMeasure(metric, loss, backend)
+        device = _DeviceMeasure(metric, loss, backend)
     else:
         return Measure(metric.name, metric.higher_is_better, partial(_measured, metric, loss, backend))
-    return Measure(metric.name, metric.higher_is_better, lambda scores, data: begin(scores, data)(), begin)
+    in_rounds = device if backend.offers.recorded_metrics else None
+    return Measure(metric.name, metric.higher_is_better, lambda scores, data: device(scores, data)(), device, in_rounds)
 
 
 def _measured(metric: metrics.Metric, loss: Loss, backend: Backend, scores: Array, data: TrainingSet) -> float:
@@ -116,9 +116,7 @@ class _DeviceMeasure:
 
     def __call__(self, scores: Array, data: TrainingSet) -> Pending:
         metric, device = self._metric, cast(Evaluator, self._backend)
-        if id(data) not in self._known:
-            self._known[id(data)] = self._asked_of(data)
-        _, weight, asked = self._known[id(data)]
+        _, weight, asked = self._known_of(data)
         if metric.mean_of is not None:
             answer = device.mean_loss(metric.mean_of, scores, data.y, weight)
         elif asked is not None:
@@ -127,6 +125,32 @@ class _DeviceMeasure:
             value = metric(data.y, self._backend.to_host(scores), weight, self._loss, data.query_start)
             return lambda: value
         return lambda: metric.finish(answer())
+
+    def records(self, data: TrainingSet) -> bool:
+        """As of ``MeasureInRounds``. Values of many lists are fetched in each round."""
+        mean, asked = self._metric.mean_of, self._known_of(data)[2]
+        return not is_of_arrays(mean) if mean is not None else asked is not None and not self._metric.by_query
+
+    def record(self, scores: Array, data: TrainingSet) -> NextValue:
+        """As of ``MeasureInRounds``."""
+        metric, device = self._metric, cast(RoundEvaluator, self._backend)
+        _, weight, asked = self._known_of(data)
+        if metric.mean_of is not None:
+            values = device.recorded_mean(metric.mean_of, scores, data.y, weight)
+        else:
+            assert asked is not None
+            values = device.recorded_metric(asked, scores)
+
+        def after() -> Pending:
+            value = values.next()
+            return lambda: metric.finish(value())
+
+        return after
+
+    def _known_of(self, data: TrainingSet) -> tuple[TrainingSet, Array | None, ScoreMetric | None]:
+        if id(data) not in self._known:
+            self._known[id(data)] = self._asked_of(data)
+        return self._known[id(data)]
 
     def _asked_of(self, data: TrainingSet) -> tuple[TrainingSet, Array | None, ScoreMetric | None]:
         """The eval set, its weights, and the question to the device; None if the host is to compute the metric."""
@@ -144,11 +168,31 @@ class _OutputMeasures:
         self._parts: dict[int, tuple[TrainingSet, Array, list[tuple[Array, TrainingSet]]]] = {}
 
     def __call__(self, scores: Array, data: TrainingSet) -> Pending:
+        begun = [self._one.begun(*part) for part in self._parts_of(scores, data)]
+        return lambda: exact_sum([value() for value in begun]) / len(begun)
+
+    def _parts_of(self, scores: Array, data: TrainingSet) -> list[tuple[Array, TrainingSet]]:
         known = self._parts.get(id(data))
         if known is None or known[1] is not scores:
             known = self._parts[id(data)] = data, scores, self._divided(scores, data)
-        begun = [self._one.begun(*part) for part in known[2]]
-        return lambda: exact_sum([value() for value in begun]) / len(begun)
+        return known[2]
+
+    def records(self, data: TrainingSet) -> bool:
+        """As of ``MeasureInRounds``: the parts differ in their targets."""
+        one = self._one.in_rounds
+        return one is not None and one.records(replace(data, y=np.ascontiguousarray(data.y[:, 0])))
+
+    def record(self, scores: Array, data: TrainingSet) -> NextValue:
+        """As of ``MeasureInRounds``."""
+        one = self._one.in_rounds
+        assert one is not None
+        each = [one.record(*part) for part in self._parts_of(scores, data)]
+
+        def after() -> Pending:
+            begun = [value() for value in each]
+            return lambda: exact_sum([value() for value in begun]) / len(begun)
+
+        return after
 
     @staticmethod
     def _divided(scores: Array, data: TrainingSet) -> list[tuple[Array, TrainingSet]]:

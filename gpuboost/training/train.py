@@ -14,7 +14,7 @@ from gpuboost import components
 from gpuboost.backends.devices import Choice
 from gpuboost.backends.numerics.forced_splits import cut_of, made
 from gpuboost.backends.protocol import Backend
-from gpuboost.boosting import boost
+from gpuboost.boosting import boost, no_evaluation
 from gpuboost.errors import OutsideTheoryWarning
 from gpuboost.execution import Serial
 from gpuboost.losses.protocol import is_list_loss
@@ -31,7 +31,7 @@ from gpuboost.training.checkpoint import CheckpointRecorder, CheckpointState
 from gpuboost.training.diverging import RiseCheck, may_diverge
 from gpuboost.training.fit_record import FitRecord, FitRecorder, PastFits
 from gpuboost.training.rows import bin_rows, weight_of, with_values
-from gpuboost.types import Array, Component, Ensemble, FittedTree, Progress, TrainingSet
+from gpuboost.types import Array, Component, Ensemble, Evaluate, FittedTree, Progress, TrainingSet
 from gpuboost.watch.callbacks import Watchers
 from gpuboost.watch.evaluation import EvalSet, Evaluation
 from gpuboost.watch.follower import Follower
@@ -103,7 +103,9 @@ def train(job: Job) -> Trained:
         recipe = replace(job.recipe, rounds=0) if over else job.recipe
         begin, log = job.resume, run.log.lines
         prepared = time.perf_counter()
-        seen = partial(boost, watch=follow, together=_together(job, watchers, watch, records))
+        seen = partial(
+            boost, watch=follow, evaluate=_in_rounds(job, watch), together=_together(job, watchers, watch, records)
+        )
         ensemble = seen(recipe, data, job.backend, seed=run.seed, resume=begin, log=log)
         ensemble = watch.shown(ensemble)
         seconds = {"prepare": prepared - job.started, "train": time.perf_counter() - prepared}
@@ -159,6 +161,15 @@ def _together(job: Job, watchers: Watchers, watch: Follower, records: _Records) 
     if job.backend.offers.metrics or not _seen_by_metrics_alone(job, watchers) or records.edges.measured:
         return watch.together
     return DONE_TOGETHER if job.monitoring.stopping is None else SHOWN_TOGETHER
+
+
+def _in_rounds(job: Job, watch: Follower) -> Evaluate:
+    """The evaluation as a part of the rounds, where the machine records them; else nothing, and ``watch`` evaluates."""
+    recipe, evaluation = job.recipe, watch.evaluation
+    plain = recipe.base_learner is None and type(recipe.execution) is Serial
+    if job.backend.offers.recorded_metrics and plain and evaluation.recordable:
+        return evaluation.record
+    return no_evaluation
 
 
 @dataclass(frozen=True, slots=True)

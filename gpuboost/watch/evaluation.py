@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from gpuboost.types import Array, Component, FittedTree, Progress, TrainingSet
 
@@ -22,6 +22,21 @@ def as_they_are(sums: Array, scale: float, scores: Array) -> None:
 Pending: TypeAlias = Callable[[], float]
 """A value that a device may still be computing; the call waits for it"""
 
+NextValue: TypeAlias = Callable[[], Pending]
+"""(), once for each round -> the value after it"""
+
+
+class MeasureInRounds(Protocol):
+    """A metric that is computed by verbs of a round, and so again where a device repeats the round."""
+
+    def records(self, data: TrainingSet) -> bool:
+        """Return True if ``record`` may be called for these rows."""
+        ...
+
+    def record(self, scores: Array, data: TrainingSet) -> NextValue:
+        """Compute it from the scores as they are. Every round of a training calls it for the same arrays."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Measure:
@@ -31,6 +46,7 @@ class Measure:
     greater_is_better: bool
     of: Callable[[Array, TrainingSet], float]  # (k, n) scores, and the rows they are of
     begin: Callable[[Array, TrainingSet], Pending] | None = None  # the same without waiting, where a device can
+    in_rounds: MeasureInRounds | None = None  # the same as a part of the rounds of a training, where a device can
 
     def begun(self, scores: Array, data: TrainingSet) -> Pending:
         """The value of these scores, also if they change before it is asked for."""
@@ -64,18 +80,46 @@ class Evaluation:
         self.measures = tuple(measures)
         self._add_tree = add_tree
         self._refresh = refresh
+        self._recorded: dict[str, dict[str, NextValue]] = {}
 
     def __call__(self, progress: Progress) -> dict[str, dict[str, float]]:
         return self.begin(progress)()
 
+    @property
+    def recordable(self) -> bool:
+        """True if ``record`` may be called."""
+        measures = [measure.in_rounds for measure in self.measures]
+        return bool(self.sets) and all(
+            measure is not None and measure.records(one.data) for one in self.sets for measure in measures
+        )
+
+    def record(self, trees: Sequence[FittedTree | Component], factor: float, scale: float) -> None:
+        """Add the trees of a round and measure the scores, among the verbs of the round, which may be repeated.
+
+        Every round of a training must be recorded, or none.
+        """
+        for one in self.sets:
+            self._add(one, trees, factor, scale)
+            self._recorded[one.name] = {
+                measure.name: measure.in_rounds.record(one.scores, one.data)
+                for measure in self.measures
+                if measure.in_rounds is not None
+            }
+
     def begin(self, progress: Progress) -> Callable[[], dict[str, dict[str, float]]]:
         """Add the trees; the values of the metrics, for which the call waits. Later rounds do not change them."""
-        begun = {one.name: self._begun(one, progress) for one in self.sets}
+        if self._recorded:
+            begun = {name: {metric: after() for metric, after in of.items()} for name, of in self._recorded.items()}
+        else:
+            begun = {one.name: self._begun(one, progress) for one in self.sets}
         return lambda: {name: {metric: value() for metric, value in of.items()} for name, of in begun.items()}
 
     def _begun(self, one: EvalSet, progress: Progress) -> dict[str, Pending]:
-        sums = one.scores if one.sums is None else one.sums
-        for tree in progress.trees:
-            self._add_tree(sums, tree, progress.factor, one.data)
-        self._refresh(sums, progress.scale, one.scores)
+        self._add(one, progress.trees, progress.factor, progress.scale)
         return {measure.name: measure.begun(one.scores, one.data) for measure in self.measures}
+
+    def _add(self, one: EvalSet, trees: Sequence[FittedTree | Component], factor: float, scale: float) -> None:
+        sums = one.scores if one.sums is None else one.sums
+        for tree in trees:
+            self._add_tree(sums, tree, factor, one.data)
+        self._refresh(sums, scale, one.scores)

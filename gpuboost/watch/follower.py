@@ -41,7 +41,7 @@ class Follower:
     ) -> None:  # fmt: skip
         self._kept: int | None = None
         self._watchers = [one for one in watchers if evaluation.sets or type(one) is not History]
-        self._plan, self._evaluation, self._start = plan, evaluation, start
+        self._plan, self.evaluation, self._start = plan, evaluation, start
         self._training_loss, self.together = training_loss, together
         self._nothing_to_do = not (self._watchers or evaluation.sets)
         self._numbers = count(plan.done)
@@ -50,7 +50,7 @@ class Follower:
     def __call__(self, progress: Progress) -> bool:
         if self._nothing_to_do:
             return False
-        evals = self._evaluation.begin(progress)
+        evals = self.evaluation.begin(progress)
         self._waiting.append((next(self._numbers), evals, time.perf_counter() - self._start, progress))
         return len(self._waiting) >= self.together and self._show_waiting()
 

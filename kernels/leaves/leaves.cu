@@ -33,14 +33,26 @@ find_leaves(const Step *steps, const Node *nodes, const u8 *rows, i32 n, i32 shi
         leaf_of_row[i] = walk(steps, sets, sizeof(Node) / 4, bins, i);
 }
 
+// The record of a round's tree, from where the device counts: see next_slot.cu.
+extern "C" __global__ void __launch_bounds__(256)
+fetch_record(const u32 *first_slot, i32 output, i32 slots, i32 capacity, const Head *heads, const Node *kept,
+             i32 *n_nodes, Node *nodes)
+{
+    const i32 place = ((i32)*first_slot + output) % slots, count = heads[place].n_nodes;
+    for (i32 v = blockIdx.x * blockDim.x + threadIdx.x; v < count; v += gridDim.x * blockDim.x)
+        nodes[v] = kept[(i64)place * capacity + v];
+    if (blockIdx.x == 0 && threadIdx.x == 0)
+        *n_nodes = count;
+}
+
 // scores[i] += factor * value of the leaf of row i.
 extern "C" __global__ void __launch_bounds__(256)
-add_tree(const Step *steps, const Node *nodes, const u8 *rows, i32 n, i32 shift, f64 factor, f64 *scores)
+add_tree(const Step *steps, const Node *nodes, const u8 *rows, i32 n, i32 shift, const f64 *factor, f64 *scores)
 {
     const BinRows bins = {rows, n, shift};
     const u32 *sets = nodes->left_set;
     for (i32 i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
-        scores[i] += factor * nodes[walk(steps, sets, sizeof(Node) / 4, bins, i)].value;
+        scores[i] += *factor * nodes[walk(steps, sets, sizeof(Node) / 4, bins, i)].value;
 }
 
 // The same where leaves are known. values: those of the nodes, side by side.

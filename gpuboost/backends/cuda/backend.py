@@ -45,6 +45,7 @@ from gpuboost.backends.cuda.rankings.cross_entropy import CrossEntropyGradients
 from gpuboost.backends.cuda.rankings.on_host import GradientsOfHost
 from gpuboost.backends.cuda.rankings.ranking import RankingGradients
 from gpuboost.backends.cuda.rankings.smoothed_ranking import SmoothedRankingGradients
+from gpuboost.backends.cuda.recorded_values import RecordedValues
 from gpuboost.backends.cuda.score_metrics import ScoreMetrics
 from gpuboost.backends.cuda.streams import CudaSlot, Side
 from gpuboost.backends.cuda.subsets import OF_LEVELS, OF_NODES, OF_TREE, Chosen, Draw, Subsets
@@ -85,7 +86,7 @@ class Cuda:
     arrays, for one of several streams of a device.
     """
 
-    offers = Capabilities(metrics=True, repeated_rounds=True, worker_streams=True)
+    offers = Capabilities(metrics=True, recorded_metrics=True, repeated_rounds=True, worker_streams=True)
 
     def __init__(
         self, runtime: Runtime, shard: RowsOfGpu | None = None, threads: int = 1, copies: Copies | None = None
@@ -114,7 +115,7 @@ class Cuda:
         self._line_search = LineSearch(self._runtime, self._arrays, self._rounds, self._leaves)
         self._predictor = CudaPredictor(self._runtime, self._binner)
         self._explainer = CudaExplainer(self._runtime, self._binner)
-        self._metrics = ScoreMetrics(self._runtime, self._arrays)
+        self._metrics = ScoreMetrics(self._runtime, self._arrays, self._rounds)
         self._smoothing = CudaSmoothing(
             self._runtime, self._arrays, self._rounds, self._targets.given, ThreadPool(threads)
         )
@@ -348,6 +349,13 @@ class Cuda:
     def score_metric(self, asked: ScoreMetric, scores: Array) -> Callable[[], float]:
         return self._metrics.begun(asked, self._arrays.array(scores, np.float64))
 
+    def recorded_metric(self, asked: ScoreMetric, scores: Array) -> RecordedValues:
+        return self._metrics.recorded(asked, self._arrays.array(scores, np.float64))
+
+    def recorded_mean(self, loss: Loss, scores: Array, y: Array, weight: Array | None) -> RecordedValues:
+        by = float(len(y)) if weight is None else self._weight_total(weight)
+        return self._targets.recorded_mean(loss, self._arrays.array(scores, np.float64), y, weight, by)
+
     def predict(self, ensemble: Ensemble, x: Any) -> Array:
         if ensemble.components:
             if self._last_additive is None or self._last_additive[0] is not ensemble:
@@ -463,6 +471,10 @@ class Cuda:
         copy = self._runtime.empty(scores.shape, np.float64)
         self._runtime.copy(copy, scores)
         return copy
+
+    def _weight_total(self, weight: Array) -> float:
+        """The sum of weights, computed once in a training."""
+        return self._rounds.buffer(("total", id(weight)), lambda: self._arrays.total(weight))
 
     def _as_given(self, result: Array, x: Any) -> Array:
         """The result on the device if x came from there, else on the host."""

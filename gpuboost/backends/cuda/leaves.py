@@ -17,7 +17,7 @@ from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.backends.cuda.leaf_update import FusedLeafUpdate
 from gpuboost.backends.cuda.random_shape import RandomShapes
 from gpuboost.backends.cuda.target import DeviceGradients
-from gpuboost.backends.cuda.tree import STATE, as_bytes, as_records
+from gpuboost.backends.cuda.tree import NODE, STATE, as_bytes, as_records
 from gpuboost.backends.cuda.tree_ring import DeviceTree, TreeRing, host_nodes
 from gpuboost.backends.numerics.leaf_values import weight_scale
 from gpuboost.backends.numerics.monotone import of_features
@@ -97,6 +97,7 @@ class Leaves:
         }
         self._quantiles, self._prediction = Kernels(runtime, *_QUANTILES), Kernels(runtime, *_PREDICTION)
         self._factor, self._scale, self._noise = Input(rounds, 2), Input(rounds, 2), KeyInput(rounds)
+        self._factor_of_others = Input(rounds, 2)  # of rows that are not learned from
         self._slot = Input(rounds, 1)  # in the ring, of output 0's tree
         self._next = Kernels(runtime, "common/common.cuh", "growth/next_slot.cu")
 
@@ -278,7 +279,11 @@ class Leaves:
 
     def add_tree(self, scores: Array, tree: Any, factor: float, bins: DeviceBins, cuts: Cuts) -> None:
         """``add_leaves`` for rows whose leaves are not known."""
+        by = self._factor_of_others.set_number(factor)
         if isinstance(tree, DeviceTree) and tree.host is None:
+            if self._rounds.is_open:
+                self._add_recorded(scores, tree.ring, tree.output, by, bins, cuts)
+                return
             head, nodes = tree.ring.record(tree.slot)
             count, capacity = head.view(np.int32)[2:3], tree.ring.capacity
         else:
@@ -286,11 +291,32 @@ class Leaves:
             made = host_nodes(host.nodes, host.value)
             nodes, capacity = self._runtime.upload(made.view(np.uint8)), len(made)
             count = self._runtime.upload(np.array([capacity], np.int32))
-        steps = self._flatten(nodes, count, cuts, capacity, tree.output)
+        self._rounds.call(Leaves._add_nodes, self, scores, nodes, count, capacity, tree.output, by, bins, cuts)
+
+    @recorded_verb()
+    def _add_recorded(
+        self, scores: Array, ring: TreeRing, output: int, factor: Input, bins: DeviceBins, cuts: Cuts
+    ) -> None:
+        """Add the tree that this round has recorded."""
+        capacity = ring.capacity
+        nodes = self._room("fetched", capacity * NODE.itemsize, np.uint8, output)
+        count = self._room("fetched count", 1, np.int32, output)
+        self._kernel("fetch_record")(
+            self._blocks(capacity), (THREADS,),
+            first_slot=self._slot.words, output=output, slots=ring.slots, capacity=capacity, heads=ring.heads,
+            kept=ring.nodes, n_nodes=count, nodes=nodes,
+        )  # fmt: skip
+        self._add_nodes(scores, nodes, count, capacity, output, factor, bins, cuts)
+
+    def _add_nodes(
+        self, scores: Array, nodes: Array, count: Array, capacity: int, output: int, factor: Input, bins: DeviceBins,
+        cuts: Cuts,
+    ) -> None:  # fmt: skip
+        steps = self._flatten(nodes, count, cuts, capacity, output)
         self._kernel("add_tree")(
             self._blocks(bins.n), (THREADS,),
-            steps=steps, nodes=nodes, rows=bins.rows, n=bins.n, shift=bins.shift, factor=factor,
-            scores=scores[tree.output],
+            steps=steps, nodes=nodes, rows=bins.rows, n=bins.n, shift=bins.shift, factor=factor.number,
+            scores=scores[output],
         )  # fmt: skip
 
     def find(self, grown: Grown, data: TrainingSet, capacity: int) -> Array:

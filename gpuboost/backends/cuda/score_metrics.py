@@ -19,6 +19,8 @@ from gpuboost.backends.cuda.device.kernels import Kernels
 from gpuboost.backends.cuda.device.launches import Launch
 from gpuboost.backends.cuda.device.radix_sort import RADIX, blocks_of_digits, chunks_of
 from gpuboost.backends.cuda.device.recorder import Recorder
+from gpuboost.backends.cuda.device.round import RecordedRound, recorded_verb
+from gpuboost.backends.cuda.recorded_values import RecordedValues
 from gpuboost.losses.averages import pieces_scale
 from gpuboost.scoring import curves
 from gpuboost.scoring.questions import AreasOfClasses, ClassScore, CurveArea, HitShare, ListMean, ScoreMetric, TermMean
@@ -65,8 +67,8 @@ class _SortRoom:
 class ScoreMetrics:
     """The verb ``score_metric``. Memory of a question is kept as long as the question."""
 
-    def __init__(self, runtime: Recorder, arrays: ArrayCache) -> None:
-        self._runtime, self._arrays = runtime, arrays
+    def __init__(self, runtime: Recorder, arrays: ArrayCache, rounds: RecordedRound) -> None:
+        self._runtime, self._arrays, self._rounds = runtime, arrays, rounds
         self._hits, self._curves, self._lists = (Kernels(runtime, *files) for files in (_HITS, _CURVES, _LISTS))
         self._of_classes, self._terms = (Kernels(runtime, *files) for files in (OF_CLASSES, OF_TERMS))
         self._asked: dict[int, _Asked] = {}
@@ -88,6 +90,17 @@ class ScoreMetrics:
         kept = self._runtime.empty(known.result.shape, known.result.dtype)  # the next call writes to the result
         self._runtime.copy(kept, known.result)
         return lambda: asked.value(self._runtime.download(kept))
+
+    @recorded_verb()
+    def recorded(self, asked: ScoreMetric, scores: Array) -> RecordedValues:
+        """The metric after each round; this one's is computed."""
+
+        def make() -> RecordedValues:
+            return RecordedValues(self._runtime, self._work(asked, scores), asked.value)
+
+        values = self._rounds.buffer(("values", id(asked), id(scores)), make)
+        values.compute()
+        return values
 
     def _work(self, asked: ScoreMetric, scores: Array) -> Callable[[], Array]:
         """The function that launches what answers the question, and returns where the answer will be."""

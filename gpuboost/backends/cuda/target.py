@@ -18,6 +18,7 @@ from gpuboost.backends.cuda.device.kernels import Kernels, Launcher
 from gpuboost.backends.cuda.device.round import RecordedRound, recorded_verb
 from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.backends.cuda.draws import DrawLog, draw_log
+from gpuboost.backends.cuda.recorded_values import RecordedValues
 from gpuboost.backends.cuda.tree import STATE, empty_records
 from gpuboost.backends.cuda.user_kernels import noise_kernel
 from gpuboost.kernels.common.normal_table import TABLE
@@ -252,16 +253,40 @@ class Targets:
 
     def loss_total(self, loss: Loss, scores: Array, y: Array, weight: Array | None) -> Callable[[], float]:
         """The weighted sum of the loss, for which the call waits."""
+        total = self._total(loss, scores, y, weight)()
+        return lambda: float(self._runtime.download(total)[0])
+
+    @recorded_verb()
+    def recorded_mean(
+        self, loss: Loss, scores: Array, y: Array, weight: Array | None, total_weight: float
+    ) -> RecordedValues:
+        """The mean of the loss after each round; this one's is computed."""
+
+        def make() -> RecordedValues:
+            work = self._total(loss, scores, y, weight)
+            return RecordedValues(self._runtime, work, lambda total: float(total[0]) / total_weight)
+
+        values = self._rounds.buffer(("mean", loss, id(scores), id(y)), make)
+        values.compute()
+        return values
+
+    def _total(self, loss: Loss, scores: Array, y: Array, weight: Array | None) -> Callable[[], Array]:
+        """The function that launches the sum of the loss, and returns where it will be."""
         k, n = scores.shape
         sums, total = self._runtime.empty(max(1, -(-n // STRETCH)), np.float64), self._runtime.empty(1, np.float64)
-        self._pointwise("loss_total", *formulas(loss))(
-            self._grid(n, STRETCH), (EXTENT_THREADS,),
-            y=self._arrays.array(y, np.float64), scores=scores, **self._arrays.weight(weight), a=loss.parameter,
-            n=n, k=k, sums=sums, arrived=self._runtime.zeros(1, np.uint32), total=total,
-        )  # fmt: skip
-        if self._all_reduce is not None:
-            self._all_reduce.total(sums, total)
-        return lambda: float(self._runtime.download(total)[0])
+        rows = {"y": self._arrays.array(y, np.float64), **self._arrays.weight(weight)}
+        arrived = self._runtime.zeros(1, np.uint32)
+
+        def work() -> Array:
+            self._pointwise("loss_total", *formulas(loss))(
+                self._grid(n, STRETCH), (EXTENT_THREADS,),
+                **rows, scores=scores, a=loss.parameter, n=n, k=k, sums=sums, arrived=arrived, total=total,
+            )  # fmt: skip
+            if self._all_reduce is not None:
+                self._all_reduce.total(sums, total)
+            return total
+
+        return work
 
     def rows_of(self, data: TrainingSet) -> DeviceRows:
         """The multiplicities of a training set."""
