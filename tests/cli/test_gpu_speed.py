@@ -172,7 +172,10 @@ def test_kernels_are_timed_one_by_one(rng):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("count", [gpu_counted.counted, gpu_counted.counted_sample, gpu_counted.counted_noise])
-def test_a_tree_is_within_its_budget(count):
+def test_a_tree_is_within_its_budget(count, monkeypatch):
+    monkeypatch.setattr(gpu_counted, "FEW", 2_000)  # as in tests/cuda/test_sampling_budget.py
+    monkeypatch.setattr(gpu_counted, "MANY", 6_000)
+    monkeypatch.setattr(gpu_counted, "ROUNDS", 3)
     with emulated_gpu():
         pass  # skips where nothing can be compiled
     found = count(QUIET)
