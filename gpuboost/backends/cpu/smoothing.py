@@ -82,7 +82,7 @@ class CpuSmoothing(Penalised):
     ) -> tuple[Array, Array]:  # fmt: skip
         codes, m = self._by_row(data.bins), cpu_sums.multiplicity_of(gradients)
         g, h = gradients.g[structure.output], gradients.h[structure.output]
-        v, s, leaf_of_row = *features.shape, wide(leaf_of_row)
+        (v, s), leaf_of_row = features.shape, wide(leaf_of_row)
         starts = range(0, max(data.n_rows, 1), lines.BLOCK)
         parts = np.zeros((len(starts), v, s + 2, s + 1))
 
