@@ -459,7 +459,8 @@ class Structure:
     nodes: Nodes
     output: int  # the score it is for, 0 .. k - 1
     version: int  # of the target it was fitted to
-    leaf_of_row: Array | None  # (n,) int32 node id, if every row took part; None if only a sample did
+    leaf_of_row: Array | None  # (n,) int32 node id, if every row took part; None if only a sample did; of many rows
+    # on a CPU uint8 or uint16, if the round has several trees
     sums: tuple[NDArray[np.float64], NDArray[np.float64]] | None  # (v,) G and H per node, under the same condition
     blind: bool = False  # True: made without the data, so cover and count are not yet computed
     weight: int = 0  # sum of the multiplicities of the rows that ``sums`` are of

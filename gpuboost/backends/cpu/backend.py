@@ -15,7 +15,7 @@ from gpuboost.backends.cpu import formulas
 from gpuboost.backends.cpu import sums as cpu_sums
 from gpuboost.backends.cpu.compilation.warm_up import HELPER, load_numba
 from gpuboost.backends.cpu.growth import CpuGrowth
-from gpuboost.backends.cpu.leaves import with_values
+from gpuboost.backends.cpu.leaves import compact, wide, with_values
 from gpuboost.backends.cpu.numpy_prediction import NumpyPrediction
 from gpuboost.backends.cpu.one_tree import OneTreeGrowth
 from gpuboost.backends.cpu.rankings import cross_entropy as cpu_cross_entropy
@@ -207,7 +207,7 @@ class Cpu:
     ) -> Gradients:  # fmt: skip
         means = np.empty(before.g.shape)
         for output, (leaf_of_row, size) in enumerate(zip(leaves, sizes, strict=True)):
-            sums, _ = cpu_sums.leaf_sums(before, output, leaf_of_row, size, self._pool, self._in_parts)
+            sums, _ = cpu_sums.leaf_sums(before, output, wide(leaf_of_row), size, self._pool, self._in_parts)
             rows = np.bincount(leaf_of_row, before.multiplicity, size)
             means[output] = (sums / np.maximum(rows, 1.0))[leaf_of_row]
         return cpu_controls.leaf(gradients, sample, before, eta, means, self._by_rows)
@@ -226,7 +226,8 @@ class Cpu:
     ) -> Structure:  # fmt: skip
         if key is not None:
             return random_structure(data, target, output, candidates, limits, key)
-        structure = self._growth.grow(data, target, output, candidates, limits)
+        grown = self._growth.grow(data, target, output, candidates, limits)
+        structure = compact(grown, len(target.gradients.g))
         self._rounds.note("grow", structure, data, target, output, candidates, limits)
         return structure
 
@@ -259,7 +260,7 @@ class Cpu:
             if leaf_of_row is None:
                 leaf_of_row, flat_forest = np.empty(data.n_rows, np.int32), FlatForest.of([nodes], data.cuts)
                 route = partial(flat_forest.route_and_sum, data.bins, leaf_of_row)
-            leaves = leaf_of_row, len(nodes.feature)
+            leaves = wide(leaf_of_row), len(nodes.feature)
             exact, units = cpu_sums.leaf_integers(
                 gradients, structure.output, *leaves, self._pool, self._in_parts, route
             )
@@ -285,7 +286,7 @@ class Cpu:
     def line_search(
         self, tree: FittedTree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet, per_leaf: bool
     ) -> FittedTree:
-        return line_search.along_tree(self, tree, leaf_of_row, loss, scores, data, per_leaf)
+        return line_search.along_tree(self, tree, wide(leaf_of_row), loss, scores, data, per_leaf)
 
     def length_along(self, loss: Loss, scores: Array, output: int, along: Array, data: TrainingSet) -> float:
         return float(line_search.lengths(self, loss, scores, output, along, data)[0])
@@ -298,7 +299,7 @@ class Cpu:
     # the model
 
     def add_leaves(self, scores: Array, tree: FittedTree, factor: float, leaf_of_row: Array) -> None:
-        steps = factor * tree.value
+        steps, leaf_of_row = factor * tree.value, wide(leaf_of_row)
         row = scores[tree.output]
         self._by_rows(len(row), lambda a, b: pointwise.add_leaves(row, steps, leaf_of_row, a, b), ADDITION)
         self._rounds.note("add_leaves", None, scores, tree, factor)

@@ -1,13 +1,34 @@
-"""Leaf values on the CPU, from the sums of each leaf."""
+"""Leaf values on the CPU, from the sums of each leaf, and the leaves of rows in few bytes."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
+from numpy.typing import NDArray
 
 from gpuboost.backends.numerics.leaf_values import leaf_noise, newton_values
 from gpuboost.kernels.common import normal
 from gpuboost.kernels.leaves.newton import along_paths, newton
 from gpuboost.types import Array, FittedTree, Limits, Nodes, Noise, Structure
+
+MANY = 1 << 16  # rows from which ``compact`` saves more memory than it is worth time
+
+
+def compact(structure: Structure, outputs: int) -> Structure:
+    """The structure with the leaf of each row in 1 or 2 bytes, if it is one of several trees that wait for each other.
+
+    outputs: number of trees of the round.
+    """
+    leaf_of_row, nodes = structure.leaf_of_row, len(structure.nodes.feature)
+    if outputs == 1 or leaf_of_row is None or len(leaf_of_row) < MANY or nodes > 1 << 16:
+        return structure
+    return replace(structure, leaf_of_row=leaf_of_row.astype(np.uint8 if nodes <= 1 << 8 else np.uint16))
+
+
+def wide(leaf_of_row: Array) -> NDArray[np.int32]:
+    """(n,) as kernels read it; the array itself unless it is compact."""
+    return np.asarray(leaf_of_row, np.int32)
 
 
 def with_values(

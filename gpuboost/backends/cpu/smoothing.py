@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from gpuboost.backends.cpu import sums as cpu_sums
+from gpuboost.backends.cpu.leaves import wide
 from gpuboost.backends.host.penalised_least_squares import Penalised
 from gpuboost.backends.host.threads import ThreadPool
 from gpuboost.backends.host.workspace import Workspace
@@ -81,7 +82,7 @@ class CpuSmoothing(Penalised):
     ) -> tuple[Array, Array]:  # fmt: skip
         codes, m = self._by_row(data.bins), cpu_sums.multiplicity_of(gradients)
         g, h = gradients.g[structure.output], gradients.h[structure.output]
-        v, s = features.shape
+        (v, s), leaf_of_row = features.shape, wide(leaf_of_row)
         starts = range(0, max(data.n_rows, 1), lines.BLOCK)
         parts = np.zeros((len(starts), v, s + 2, s + 1))
 
