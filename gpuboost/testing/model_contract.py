@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 
 from gpuboost import losses
-from gpuboost.backends.protocol import Backend, Evaluator
+from gpuboost.backends.protocol import Backend, Evaluator, RoundEvaluator
 from gpuboost.backends.reference.backend import Reference
 from gpuboost.boosting import boost
 from gpuboost.growth import DepthWise
@@ -150,6 +150,27 @@ class ModelContract(MachineCases, ABC):
                 answers = [cast(Evaluator, machine).score_metric(asked, scores) for _ in range(3)]
                 expected = metric(data.y, machine.to_host(scores), weight, loss, data.query_start)
                 assert [metric.finish(answer()) for answer in answers] == 3 * [expected]
+
+    @needs("recorded_metrics")
+    def test_metrics_in_rounds_are_those_of_the_scores_after_each(self) -> None:
+        machine, loss, case = self.machine(), losses.Logistic(), self._case(7, target="binary", weights="real")
+        data, weight, metric = case.data, case.data.row_weight(), get_metric("auc", loss)
+        sums, scores = varied_scores(machine, data, 1), machine.start(data, np.zeros(1))
+        evaluator, begun, expected = cast(RoundEvaluator, machine), [], []
+        assert metric.asked is not None
+        asked = metric.asked(data.y, weight, loss, data.query_start)
+        assert asked is not None
+        for step in range(6):  # of which the last ones are replayed
+            with machine.recorded(step):
+                machine.scores(sums, np.zeros(1), 0.5 - step, scores)
+                area = evaluator.recorded_metric(asked, scores)
+                mean = evaluator.recorded_mean(loss, scores, data.y, weight)
+            begun += [area.next(), mean.next()]
+            expected.append(metric(data.y, machine.to_host(scores), weight, loss))
+            expected.append(machine.loss_value(loss, scores, data.y, weight))
+            if step == 3:
+                assert [value() for value in begun] == expected
+        assert [value() for value in begun] == expected
 
     def test_every_machine_sums_in_the_same_order(self) -> None:
         machine, cuts, loss = self.machine(), Cuts((np.empty(0),), (None,)), losses.SquaredError()

@@ -31,6 +31,7 @@ VERBS = {
     "base_learners": ("smoothing",),
     "one_tree": ("grow_together", "squared_norms", "chosen_outputs", "projected_outputs"),
     "metrics": ("score_metric", "mean_loss"),
+    "recorded_metrics": ("recorded_metric", "recorded_mean"),
     "repeated_rounds": ("repeat",),
     "worker_streams": ("slots",),
 }
