@@ -79,10 +79,6 @@ class WorkerFit:
         return structures
 
 
-def no_evaluation(trees: Sequence[Any], factor: float, scale: float) -> None:
-    """Evaluate nothing: see ``Evaluate``."""
-
-
 def boost(
     recipe: Recipe,
     data: TrainingSet,
@@ -90,7 +86,7 @@ def boost(
     *,
     seed: int = 0,
     watch: Watch = lambda _: False,
-    evaluate: Evaluate = no_evaluation,
+    evaluate: Evaluate = lambda trees, factor, scale: None,
     resume: Ensemble | None = None,
     log: tuple[Built, ...] = (),
     together: int = 1,

@@ -1,8 +1,8 @@
 """Protocols of a machine: ``Session``, ``Trainer``, ``Predictor`` and ``ControlVariates`` make up a ``Backend``.
 
-``OneTreeGrower``, ``Evaluator`` and ``Repeater`` are further parts. ``Reference`` is the definition; the other machines
-match it bit for bit. A machine that lacks some of the verbs says so in its ``offers``, and a recipe that needs them is
-refused.
+``OneTreeGrower``, ``Evaluator``, ``RoundEvaluator`` and ``Repeater`` are further parts. ``Reference`` is the
+definition; the other machines match it bit for bit. A machine that lacks some of the verbs says so in its ``offers``,
+and a recipe that needs them is refused.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gpuboost.backends.numerics.probabilities import ProbabilityRule
 from gpuboost.backends.smoothing import Smoothing
 from gpuboost.keys import Key
 from gpuboost.losses.protocol import DrawnLoss, Loss
-from gpuboost.scoring.questions import ScoreMetric
+from gpuboost.scoring.questions import ScoreMetric, ValuesOfRounds
 from gpuboost.types import (
     Array,
     Bins,
@@ -359,14 +359,6 @@ class Evaluator(Protocol):
         ...
 
 
-class ValuesOfRounds(Protocol):
-    """The values of a metric after each round."""
-
-    def next(self) -> Callable[[], float]:
-        """The value of the round after the one that was asked about last, the first one at first. The call waits."""
-        ...
-
-
 class RoundEvaluator(Protocol):
     """The verbs of metrics in a round, for machines that have ``Capabilities.recorded_metrics``.
 
@@ -374,7 +366,7 @@ class RoundEvaluator(Protocol):
     """
 
     def recorded_metric(self, asked: ScoreMetric, scores: Array) -> ValuesOfRounds:
-        """``Evaluator.score_metric`` of the scores as they are now, and after each later round."""
+        """``Evaluator.score_metric`` of the scores now, and after later rounds."""
         ...
 
     def recorded_mean(self, loss: Loss, scores: Array, y: Array, weight: Array | None) -> ValuesOfRounds:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -149,3 +149,11 @@ class TermMean:
 
 
 ScoreMetric: TypeAlias = HitShare | ClassScore | CurveArea | AreasOfClasses | TermMean | ListMean
+
+
+class ValuesOfRounds(Protocol):
+    """The values of a metric after each round of a training."""
+
+    def next(self) -> Callable[[], float]:
+        """The value of the round after the one that was asked about last, the first one at first. The call waits."""
+        ...

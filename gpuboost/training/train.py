@@ -14,7 +14,7 @@ from gpuboost import components
 from gpuboost.backends.devices import Choice
 from gpuboost.backends.numerics.forced_splits import cut_of, made
 from gpuboost.backends.protocol import Backend
-from gpuboost.boosting import boost, no_evaluation
+from gpuboost.boosting import boost
 from gpuboost.errors import OutsideTheoryWarning
 from gpuboost.execution import Serial
 from gpuboost.losses.protocol import is_list_loss
@@ -101,12 +101,10 @@ def train(job: Job) -> Trained:
 
         over = watchers.catch_up(run.evals, run.first)
         recipe = replace(job.recipe, rounds=0) if over else job.recipe
-        begin, log = job.resume, run.log.lines
         prepared = time.perf_counter()
-        seen = partial(
-            boost, watch=follow, evaluate=_in_rounds(job, watch), together=_together(job, watchers, watch, records)
-        )
-        ensemble = seen(recipe, data, job.backend, seed=run.seed, resume=begin, log=log)
+        seen = partial(boost, watch=follow, evaluate=_in_rounds(job, watch))
+        together, log = _together(job, watchers, watch, records), run.log.lines
+        ensemble = seen(recipe, data, job.backend, seed=run.seed, resume=job.resume, log=log, together=together)
         ensemble = watch.shown(ensemble)
         seconds = {"prepare": prepared - job.started, "train": time.perf_counter() - prepared}
         if records.rise is not None:
@@ -152,6 +150,14 @@ def _seen_by_metrics_alone(job: Job, watchers: Watchers) -> bool:
     return plain and not watchers.need_every_round()
 
 
+def _in_rounds(job: Job, watch: Follower) -> Evaluate:
+    """The evaluation as a part of the rounds, where the machine records it; else nothing, and ``watch`` evaluates."""
+    plain = job.recipe.base_learner is None and type(job.recipe.execution) is Serial
+    if job.backend.offers.recorded_metrics and plain and watch.evaluation.recordable:
+        return watch.evaluation.record
+    return lambda trees, factor, scale: None
+
+
 def _together(job: Job, watchers: Watchers, watch: Follower, records: _Records) -> int:
     """Number of rounds that may be done before the first of them is looked at.
 
@@ -161,15 +167,6 @@ def _together(job: Job, watchers: Watchers, watch: Follower, records: _Records) 
     if job.backend.offers.metrics or not _seen_by_metrics_alone(job, watchers) or records.edges.measured:
         return watch.together
     return DONE_TOGETHER if job.monitoring.stopping is None else SHOWN_TOGETHER
-
-
-def _in_rounds(job: Job, watch: Follower) -> Evaluate:
-    """The evaluation as a part of the rounds, where the machine records them; else nothing, and ``watch`` evaluates."""
-    recipe, evaluation = job.recipe, watch.evaluation
-    plain = recipe.base_learner is None and type(recipe.execution) is Serial
-    if job.backend.offers.recorded_metrics and plain and evaluation.recordable:
-        return evaluation.record
-    return no_evaluation
 
 
 @dataclass(frozen=True, slots=True)

@@ -131,7 +131,7 @@ def changes() -> list[tuple[str, str]]:
 def test_all_verbs_between_gradients_and_scores_are_recorded():
     assert {name.split(".")[0] for name in VERBS} == {
         "Targets", "RankingGradients", "SmoothedRankingGradients", "Importance", "Control", "Leaves", "LineSearch",
-        "CudaSmoothing", "Cuda", "ArrayGradients", "CrossEntropyGradients", "GradientsOfHost",
+        "CudaSmoothing", "Cuda", "ScoreMetrics", "ArrayGradients", "CrossEntropyGradients", "GradientsOfHost",
         "OneTreeOnDevice", "DeviceSketches",
     }  # fmt: skip
     assert len(VERBS) >= 17
