@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from support.builders import model_bytes, random_case
 
 import gpuboost as gb
 from gpuboost import losses
 from gpuboost.backends.cpu.backend import Cpu
 from gpuboost.backends.cuda.backend import Cuda
+from gpuboost.backends.cuda.device.lock_step import in_lock_step
 from gpuboost.boosting import boost
 from gpuboost.growth import DepthWise
 from gpuboost.recipe import Recipe
@@ -50,6 +53,29 @@ def test_a_graph_does_what_its_launches_do(gpu: Any) -> None:
     ]
     assert one_by_one.replayed >= 8
     assert found[0] == found[1] == found[2]
+
+
+def test_models_in_lock_step_are_those_that_are_fitted_alone(gpu: Any) -> None:
+    """Fifteen of three shapes, with metrics in their rounds."""
+    x, y = rows(20_000, 12)
+    labels = np.digitize(y, [-1.0, 0.0, 1.0])
+    kinds: tuple[tuple[Any, Any], ...] = (
+        (gb.GradientBoostingRegressor(n_estimators=12 if EMULATED else 150, max_depth=4), y),
+        (gb.GradientBoostingRegressor(n_estimators=12, langevin=gb.Langevin(), random_state=1), y),
+        (gb.GradientBoostingClassifier(n_estimators=12, sampling=gb.MVS(0.3), random_state=1), labels),
+    )
+    models = [
+        (clone(model).set_params(learning_rate=0.02 * (1 + i)), target)
+        for i, (model, target) in enumerate((1 if EMULATED else 5) * kinds)
+    ]
+
+    def fit(model: Any, target: Any, device: str) -> str:
+        watched = [(x[:500], target[:500])]
+        fitted = clone(model).set_params(device=device).fit(x, target, eval_set=watched)
+        return gb.dumps(fitted.set_params(device="cpu")) + str(fitted.evals_result_)
+
+    together = in_lock_step([partial(fit, model, target, gpu.name) for model, target in models], gpu.name)
+    assert together == [fit(model, target, "cpu") for model, target in models]
 
 
 @pytest.mark.parametrize("params", [{}, {"sampling": 0.3}, {"growth": "leafwise", "max_leaves": 40}], ids=str)
