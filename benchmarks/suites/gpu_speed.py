@@ -24,6 +24,7 @@ from gpuboost.benchmarks.gpu.micro import copy_bandwidth, micro
 from gpuboost.benchmarks.gpu.outputs import outputs
 from gpuboost.benchmarks.gpu.peers import apart, peers
 from gpuboost.benchmarks.gpu.prediction import prediction
+from gpuboost.benchmarks.gpu.threshold import threshold
 from gpuboost.benchmarks.gpu.workers import workers
 from gpuboost.benchmarks.harness.experiments import Experiment, Finding, Options, Part
 from gpuboost.benchmarks.harness.peers import NAMES
@@ -196,6 +197,7 @@ EXPERIMENT = Experiment(
         "host": Part("time of the host per tree, with a runtime that computes nothing", host),
         "micro": Part("what the device's memories, atomics and launches can do", micro),
         "workers": Part("trees a second of 1, 2 and 4 worker streams, against one tree at a time", workers),
+        "threshold": Part("whole fits on the CPU and on a GPU, by the size of the data", threshold),
         "lock-step": Part("time per tree of several small trainings at once", lock_step),
         "outputs": Part("one tree for several outputs, beside Py-Boost and XGBoost", outputs),
         "categories": Part("whole fits of columns of many categories, beside CatBoost", categories),

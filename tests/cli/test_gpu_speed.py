@@ -23,6 +23,7 @@ from gpuboost.benchmarks.gpu import kernels as gpu_kernels
 from gpuboost.benchmarks.gpu import lock_step as gpu_lock_step
 from gpuboost.benchmarks.gpu import micro as gpu_micro
 from gpuboost.benchmarks.gpu import peers as gpu_peers
+from gpuboost.benchmarks.gpu import threshold as gpu_threshold
 from gpuboost.benchmarks.gpu import workers as gpu_workers
 from gpuboost.benchmarks.harness.experiments import Options, drawn
 from gpuboost.benchmarks.suites import gpu_speed
@@ -138,6 +139,18 @@ def test_trainings_in_lock_step_are_timed_and_counted():
     nodes = [run["nodes"] for run in counted.numbers["runs"]]
     assert nodes[0] == nodes[1] == nodes[2] > 0
     assert nodes[3] <= nodes[0] + 2
+
+
+@pytest.mark.slow
+def test_whole_fits_are_timed_on_both_devices():
+    small = Options(small=True, peers=(), threads=1, repeats=1, tell=lambda line: None)
+    with emulated_gpu():
+        found = gpu_threshold.threshold(small)
+    runs = found.numbers["runs"]
+    assert [run["values"] for run in runs] == [8_400, 28_000]
+    assert all(min(run["cpu"], run["cuda"], run["first"]) > 0 for run in runs)
+    sooner = [run["values"] for run in runs if run["cuda"] <= run["cpu"]]
+    assert found.numbers["faster"] == (sooner[0] if sooner else None)
 
 
 @pytest.mark.slow
