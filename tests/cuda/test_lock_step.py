@@ -193,6 +193,10 @@ def test_nobody_waits_for_a_training_that_has_no_graph():
     quick.graph([[[scale(x, y, 0, 1)]]])()  # it would wait for ever
     assert quick.runtime.download(y)[0] == 3
     assert runtime.member is None
+    lock_step.stop(KeyboardInterrupt())
+    for call in (slow.had_no_graph, quick.graph([[[scale(x, y, 0, 1)]]])):
+        with pytest.raises(DeviceError, match="trainings in lock-step ended early"):
+            call()
 
 
 # Who fits several models

@@ -67,7 +67,12 @@ class Member:
         return launch
 
     def had_no_graph(self) -> None:
-        """Take note of a round that was launched verb by verb. After some in a row the others stop to wait."""
+        """Take note of a round that was launched verb by verb. After some in a row the others stop to wait.
+
+        Raises:
+            DeviceError: as ``LockStep.launch``, if the trainings were stopped.
+        """
+        self._lock_step.check()
         self._rounds_without += 1
         if self._rounds_without == PATIENCE:
             self._lock_step.leave(self)
@@ -104,8 +109,12 @@ class LockStep:
                 self._ready[member] = graph
                 self._launch_if_all()
                 self._condition.wait_for(lambda: self._turn != turn)
-            if self._error is not None:
-                raise DeviceError("device: trainings in lock-step ended early, as one of them failed.") from self._error
+            self.check()
+
+    def check(self) -> None:
+        """Raise DeviceError if the trainings were stopped."""
+        if self._error is not None:
+            raise DeviceError("device: trainings in lock-step ended early, as one of them failed.") from self._error
 
     def leave(self, member: Member) -> None:
         """Stop to wait for this member."""
