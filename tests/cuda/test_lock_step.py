@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from emulator import emulated_gpu, emulated_runtime
 from sklearn.base import clone
+from support.examples import daily
 
 import gpuboost as gb
 from gpuboost.backends.cuda.device.joined import joined
@@ -127,10 +128,10 @@ MODELS = {
 }  # fmt: skip
 
 
-LONG = "categories", "many rounds in a graph"
+DAILY = "drawn rows", "early stopping"
 
 
-@pytest.mark.parametrize("name", [pytest.param(one, marks=[pytest.mark.slow] * (one in LONG)) for one in MODELS])
+@pytest.mark.parametrize("name", [pytest.param(one, marks=[pytest.mark.slow] * (one not in DAILY)) for one in MODELS])
 def test_a_training_is_what_it_is_alone(name):
     models, x, y, more = MODELS[name]
     want = [gb.dumps(clone(model).set_params(device="cpu", n_jobs=1).fit(x, y, **more)) for model in models]
@@ -142,7 +143,7 @@ def test_a_training_is_what_it_is_alone(name):
     assert any(name.endswith(SUFFIX) for name in cupy.counts) == (name != "shapes")
 
 
-@pytest.mark.parametrize("late", [0, 1, 2, 3])
+@pytest.mark.parametrize("late", daily([0, 1, 2, 3], 1))
 def test_events_order_the_streams(late):
     """Whichever of the streams, of this thread, of the joint graphs and of the trainings, is late."""
     models = MODELS["learning rates"][0][:2]
@@ -223,7 +224,7 @@ def test_chains():
         np.testing.assert_array_equal(a.predict(X), b.set_params(device="cpu").predict(X))
 
 
-@pytest.mark.parametrize("together", [None, 4])
+@pytest.mark.parametrize("together", daily([4, None], 1))
 def test_folds(together):
     def fit(device):
         return gb.cv(clone(REGRESSOR).set_params(device=device), X, Y, folds=3, early_stopping_rounds=together)

@@ -27,7 +27,7 @@ from gpuboost.types import Array, Cuts, Ensemble, TrainingSet
 if TYPE_CHECKING:  # it imports kernels, which take a while
     from gpuboost.backends.cuda.codegen.functions import DeviceFunction
 
-ROUNDS = 3  # of each sequence of trees: after two rounds, all arrays of a training are allocated
+ROUNDS = 3  # of each sequence of trees and worker: after two rounds, all arrays of a training are allocated
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +105,9 @@ def training_needs(
         recipe = replace(recipe, base_learner=DryRunOfFamilies.of(recipe.base_learner.families))
     begin = Ensemble(np.zeros(recipe.loss.n_outputs), cuts)
     watch.begin(data, begin)
-    few = replace(recipe, rounds=min(recipe.rounds, ROUNDS * recipe.sequences), execution=synchronous(recipe.execution))
-    boost(few, data, cast(Backend, backend), watch=watch, resume=begin)
+    rounds = ROUNDS * recipe.sequences * declared(ExecutionTraits, recipe.execution).workers
+    few = replace(recipe, rounds=min(recipe.rounds, rounds), execution=synchronous(recipe.execution))
+    boost(few, data, cast(Backend, backend), watch=watch, evaluate=watch.evaluate, resume=begin)
     return Needs(MemoryEstimate(n, cuts.n_features, backend.breakdown(data)), tuple(runtime.functions))
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
@@ -12,13 +13,15 @@ from gpuboost import components, metrics
 from gpuboost.backends.cuda.device.dry_run import CountedArray, DryRun
 from gpuboost.backends.protocol import Backend
 from gpuboost.data.row_metadata import RowMetadata
+from gpuboost.execution import Serial
+from gpuboost.losses.arrays import is_of_arrays
 from gpuboost.losses.base import of_output
 from gpuboost.losses.protocol import Loss, is_list_loss, n_targets
 from gpuboost.recipe import Recipe
 from gpuboost.state.scores import RunningScores
 from gpuboost.training.callbacks import RawEvalSet
 from gpuboost.training.rows import weight_of
-from gpuboost.types import Array, Cuts, Ensemble, Progress, TrainingSet
+from gpuboost.types import Array, Component, Cuts, Ensemble, FittedTree, Progress, TrainingSet
 
 if TYPE_CHECKING:  # it imports kernels, which take a while
     from gpuboost.backends.cuda.backend import Cuda
@@ -43,6 +46,13 @@ def eval_set_of(n: int, loss: Loss, *, weighted: bool, rows_of_query: int) -> Ra
     return RawEvalSet("", None, y, replace(rows, query_start=start))
 
 
+class _Question(NamedTuple):
+    """Calls of a device that compute a metric: after a round, and among its verbs; None if the host computes it."""
+
+    ask: Callable[[], object] | None
+    record: Callable[[], object] | None
+
+
 class WatchedRows:
     """A watch for ``boost`` that adds trees to the scores of the eval sets, and asks for their metrics."""
 
@@ -51,7 +61,7 @@ class WatchedRows:
         with runtime.purpose("eval sets"):
             self._data = [self._binned(raw, cuts) for raw in watching.sets]
         self._scores: list[RunningScores] = []
-        self._asked: list[Callable[[], object]] = []
+        self._questions: list[_Question] = []
 
     def begin(self, data: TrainingSet, ensemble: Ensemble) -> None:
         """Allocate the scores, and prepare what is asked of them. data: of the training."""
@@ -63,35 +73,61 @@ class WatchedRows:
             ]
         for rows, scores in zip(self._data, self._scores, strict=True):
             for metric in self._metrics:
-                self._asked += self._questions(metric, self._recipe.loss, scores.values, rows)
+                self._questions += self._asked(metric, self._recipe.loss, scores.values, rows)
 
     def __call__(self, progress: Progress) -> bool:
+        if not self._in_rounds:
+            self._add(progress.trees, progress.factor)
+            self._ask([question.ask for question in self._questions])
+        return False
+
+    def evaluate(self, trees: Sequence[FittedTree | Component], factor: float, scale: float) -> None:
+        """The same among the verbs of a round, for trainings that evaluate there."""
+        if self._in_rounds:
+            self._add(trees, factor)
+            self._ask([question.record for question in self._questions])
+
+    @property
+    def _in_rounds(self) -> bool:
+        """As ``train`` decides."""
+        plain = self._recipe.base_learner is None and type(self._recipe.execution) is Serial
+        return plain and all(question.record is not None for question in self._questions)
+
+    def _add(self, trees: Sequence[FittedTree | Component], factor: float) -> None:
         with self._runtime.purpose("eval sets"):
             for rows, scores in zip(self._data, self._scores, strict=True):
-                for tree in progress.trees:
-                    components.add(cast(Backend, self._machine), scores.sums, tree, progress.factor, rows)
+                for tree in trees:
+                    components.add(cast(Backend, self._machine), scores.sums, tree, factor, rows)
+
+    def _ask(self, questions: Sequence[Callable[[], object] | None]) -> None:
         with self._runtime.purpose("metrics"):
-            for ask in self._asked:
-                ask()
-        return False
+            for ask in questions:
+                if ask is not None:
+                    ask()
 
     def _binned(self, raw: RawEvalSet, cuts: Cuts) -> TrainingSet:
         x: Any = CountedArray((raw.rows.n_kept, cuts.n_columns), np.float32)
         return raw.rows.training_set(self._machine.quantise(x, cuts), cuts, raw.y)
 
-    def _questions(
-        self, metric: metrics.Metric, loss: Loss, scores: Array, data: TrainingSet
-    ) -> Iterator[Callable[[], object]]:
-        """Calls of the device by which ``callbacks.measure`` computes a metric; none if the host computes it."""
+    def _asked(self, metric: metrics.Metric, loss: Loss, scores: Array, data: TrainingSet) -> Iterator[_Question]:
+        """What ``callbacks.measure`` asks of the device to compute a metric."""
         weight, machine = weight_of(data), self._machine
         if metric.each is not None:
             rows = replace(data, weight=weight, multiplicity=None)
             for c, y in enumerate(np.ascontiguousarray(data.y.T)):
                 one = replace(rows, y=y)
-                yield from self._questions(metric.each, of_output(loss, c), scores[c : c + 1], one)
-        elif (mean := metric.mean_of) is not None:
-            yield lambda: machine.mean_loss(mean, scores, data.y, weight)
-        elif metric.asked is not None and not (metric.by_query and data.query_start is None):
+                yield from self._asked(metric.each, of_output(loss, c), scores[c : c + 1], one)
+            return
+        if (mean := metric.mean_of) is not None:
+            of_mean = mean, scores, data.y, weight
+            record = None if is_of_arrays(mean) else partial(machine.recorded_mean, *of_mean)
+            yield _Question(partial(machine.mean_loss, *of_mean), record)
+            return
+        asked = None
+        if metric.asked is not None and not (metric.by_query and data.query_start is None):
             asked = metric.asked(data.y, weight, loss, data.query_start)
-            if asked is not None:
-                yield lambda: machine.score_metric(asked, scores)
+        if asked is None:  # the host computes it
+            yield _Question(None, None)
+        else:
+            record = None if metric.by_query else partial(machine.recorded_metric, asked, scores)
+            yield _Question(partial(machine.score_metric, asked, scores), record)

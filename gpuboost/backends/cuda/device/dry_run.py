@@ -10,6 +10,7 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from math import prod
 from types import SimpleNamespace
 from typing import Any, final
@@ -147,7 +148,8 @@ class DryRun:
         """Do nothing: a dry run has no other devices."""
 
     def capture(self, work: Callable[[], None]) -> Callable[[], None]:
-        return lambda: None
+        """A graph that does nothing, and keeps the arguments of ``work``."""
+        return partial(_do_nothing, work)
 
     def spawn(self) -> DryRun:
         """The same runtime: allocations of other streams count here."""
@@ -159,3 +161,7 @@ class DryRun:
 
     def _freed(self, purpose: str, size: int) -> None:
         self.held[purpose] -= size
+
+
+def _do_nothing(work: Callable[[], None]) -> None:
+    """Launch nothing."""
