@@ -10,6 +10,7 @@ from weakref import ref
 import numpy as np
 import pytest
 from support.builders import model_bytes, random_case, sparse
+from support.examples import daily
 
 from gpuboost import losses
 from gpuboost.backends.cpu import histograms, repeated_rounds
@@ -67,7 +68,7 @@ def watched(recipe: Recipe, case: Case, backend: Any, stop: int | None = None, *
     [
         (losses.SquaredError(), "real", "real"),
         (losses.Logistic(), "binary", "whole"),
-        (losses.Softmax(3), "3", "none"),
+        pytest.param(losses.Softmax(3), "3", "none", marks=pytest.mark.slow),
         pytest.param(losses.Softmax(3), "3", "real", marks=pytest.mark.slow),
         pytest.param(losses.Poisson(), "positive", "whole", marks=pytest.mark.slow),
     ],
@@ -111,7 +112,7 @@ def test_a_model_is_continued(counted: Counted) -> None:
     assert counted.calls == [4, 1, 4, 1]
 
 
-@pytest.mark.parametrize("first", [2, 5])
+@pytest.mark.parametrize("first", daily([5, 2], 1))
 def test_a_tree_without_room_is_grown_by_the_verbs(
     first: int, counted: Counted, monkeypatch: pytest.MonkeyPatch
 ) -> None:

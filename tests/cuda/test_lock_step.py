@@ -128,7 +128,7 @@ MODELS = {
 }  # fmt: skip
 
 
-DAILY = "drawn rows", "early stopping"
+DAILY = ("early stopping",)
 
 
 @pytest.mark.parametrize("name", [pytest.param(one, marks=[pytest.mark.slow] * (one not in DAILY)) for one in MODELS])
@@ -212,6 +212,7 @@ def fitted_on_both(fit):
     return on_cpu, on_gpu
 
 
+@pytest.mark.slow
 def test_chains():
     def fit(device):
         model = gb.GradientBoostingRegressor(

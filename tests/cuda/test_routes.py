@@ -77,7 +77,7 @@ def test_kernels_know_the_grid_that_they_are_launched_with() -> None:
     assert f"GRID = {grower.ROUTE_BLOCKS}," in source(*ROUTES)
 
 
-@pytest.mark.parametrize("n", [20_000, pytest.param(90_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n", [9_000, pytest.param(90_000, marks=pytest.mark.slow)])
 def test_blocks_with_several_chunks_of_rows(n: int) -> None:
     """On a device of one multiprocessor blocks take turns: lists are a chunk behind, sums a piece. (Few rows have wide
     pairs, many narrow ones.)"""

@@ -43,6 +43,8 @@ RUN = [
 HEAVY = {  # thousands of rounds, a search over learners, kernels that no other page needs
     "docs/theory/langevin.md",
     "docs/theory/rgbm.md",
+    "docs/theory/sharding.md",
+    "docs/how_to/text.md",
     "docs/how_to/uncertainty.md",
     "docs/how_to/deployment.md",
     "docs/how_to/several_outputs.md",

@@ -279,6 +279,7 @@ def test_the_preset_best(noisy: Any) -> None:
             gb.presets.best(n_classes=wrong)
 
 
+@pytest.mark.slow
 def test_the_preset_best_of_many_classes(noisy: Any) -> None:
     x, classes = noisy[0], np.arange(len(noisy[0])) % 5
     assert gb.presets.best(len(x), 4) == gb.presets.best(len(x))

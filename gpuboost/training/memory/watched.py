@@ -110,7 +110,7 @@ class WatchedRows:
         return raw.rows.training_set(self._machine.quantise(x, cuts), cuts, raw.y)
 
     def _asked(self, metric: metrics.Metric, loss: Loss, scores: Array, data: TrainingSet) -> Iterator[_Question]:
-        """What ``callbacks.measure`` asks of the device to compute a metric."""
+        """Calls of the device by which ``callbacks.measure`` computes a metric."""
         weight, machine = weight_of(data), self._machine
         if metric.each is not None:
             rows = replace(data, weight=weight, multiplicity=None)
