@@ -66,6 +66,7 @@ def test_train_then_predict_a_regression(houses: Path, tmp_path: Path) -> None:
     np.testing.assert_array_equal(predicted, loaded.predict(own))  # the text of a float brings back its bits
 
 
+@pytest.mark.slow
 def test_growth_is_an_option(houses: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = tmp_path / "model.json"
     given = ["train", str(houses), "--target", "price", "--model", str(model), *QUICK]

@@ -83,6 +83,7 @@ def test_a_column_of_query_ids(tmp_path: Path) -> None:
     np.testing.assert_array_equal(predicted, loaded.predict(frame[list("abcd")]))
 
 
+@pytest.mark.slow
 def test_positions_and_pairs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Also with queries that are set aside; the models are those of ``fit``."""
     x, y, group = lists(25, 1)

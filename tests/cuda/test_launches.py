@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from emulator import emulated_runtime, require_compiler
 from emulator.compiler import _compiler, _kernels_of, _run
+from support.examples import daily
 
 from gpuboost.backends.cuda.device.dry_run import DryRun
 from gpuboost.backends.cuda.device.kernels import Kernels, Launcher
@@ -44,7 +45,7 @@ def names(text: str, kernel: str) -> list[str]:
 
 
 @pytest.mark.parametrize("file", FILES)
-@pytest.mark.parametrize("on", [0, 1])
+@pytest.mark.parametrize("on", daily([1, 0], 1))
 def test_the_parameters_are_those_that_a_compiler_sees(file, on):
     require_compiler()
     macros = "".join(f"#define {name} {on}\n" for name in SWITCHES) + "#define CELLS 256\n#define WIDTH 32\n"
