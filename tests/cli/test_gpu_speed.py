@@ -133,12 +133,12 @@ def test_trainings_in_lock_step_are_timed_and_counted():
     small = Options(small=True, peers=(), threads=1, repeats=1, tell=lambda line: None)
     with emulated_gpu():
         found = gpu_lock_step.lock_step(small)
-    assert [row[:2] for row in found.rows] == [("1", "1"), ("4", "1"), ("16", "1"), ("1", "7")]
+    assert [row[:2] for row in found.rows] == [("1", "1"), ("3", "1"), ("1", "3")]
     assert all(run["ms"] > 0 for run in found.numbers["runs"])
     counted = gpu_lock_step.counted_lock_step(small)
     nodes = [run["nodes"] for run in counted.numbers["runs"]]
-    assert nodes[0] == nodes[1] == nodes[2] > 0
-    assert nodes[3] <= nodes[0] + 2
+    assert nodes[0] == nodes[1] > 0
+    assert nodes[2] < 1.5 * nodes[0]
 
 
 @pytest.mark.slow

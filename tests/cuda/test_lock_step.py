@@ -131,7 +131,7 @@ MODELS = {
 DAILY = ("early stopping",)
 
 
-@pytest.mark.parametrize("name", [pytest.param(one, marks=[pytest.mark.slow] * (one not in DAILY)) for one in MODELS])
+@pytest.mark.parametrize("name", daily([*DAILY, *(one for one in MODELS if one not in DAILY)], len(DAILY)))
 def test_a_training_is_what_it_is_alone(name):
     models, x, y, more = MODELS[name]
     want = [gb.dumps(clone(model).set_params(device="cpu", n_jobs=1).fit(x, y, **more)) for model in models]
