@@ -110,6 +110,7 @@ def test_bytes_are_those_of_one_thread(kind: str, tmp_path: Path, monkeypatch: p
     assert len(kernel.grow.signatures) <= 6  # oblivious, bounded or neither, with categories or without
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("eager")
 @pytest.mark.parametrize("kind", EACH)
 def test_so_they_are_if_every_level_is_a_call(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,6 +44,8 @@ HEAVY = {  # thousands of rounds, a search over learners, kernels that no other 
     "docs/theory/langevin.md",
     "docs/theory/rgbm.md",
     "docs/theory/sharding.md",
+    "docs/how_to/clusters.md",
+    "docs/how_to/ranking.md",
     "docs/how_to/text.md",
     "docs/how_to/uncertainty.md",
     "docs/how_to/deployment.md",
