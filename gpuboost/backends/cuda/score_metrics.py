@@ -1,7 +1,7 @@
 """Metrics of scores on the device, with the bits of ``gpuboost.metrics``. Sums, or a number of each list, leave it.
 
-The launches of a metric are the same in every round. They are done one by one at the first call, and become a graph at
-the second one.
+The launches of a metric are the same in every round. ``recorded`` makes them a part of the round and of its graph. By
+``begun`` they are done one by one at the first call, and become a graph of their own at the second one.
 """
 
 from __future__ import annotations
