@@ -70,9 +70,12 @@ def _seconds(recipe: Recipe, rounds: int, trainings: int) -> float:
     ready = [_training(recipe, rounds, runtime) for runtime in runtimes]
 
     def train(number: int) -> None:
+        if lock_step is None:
+            ready[number]()
+            return
+        lock_step.members[number].begin()
         ready[number]()
-        if lock_step is not None:
-            lock_step.leave(lock_step.members[number])
+        lock_step.members[number].end()
 
     begin = time.process_time()
     with ThreadPoolExecutor(trainings) as pool:

@@ -20,6 +20,7 @@ from gpuboost.benchmarks.harness.store import Array
 
 ROWS, FEATURES, DEPTH, RATE = 10_000, 20, 6, 0.1
 FEW, TREES = 20, 520
+COUNTED_TREES = 11, 19  # a graph of eight rounds is captured at its second launch
 COUNTS = (1, 4, 16)  # trainings
 CLASSES = 7
 TITLE = f"Trainings in lock-step, {ROWS:,} x {FEATURES}, depth {DEPTH}"
@@ -56,7 +57,7 @@ def counted_lock_step(options: Options) -> Finding:
         return skipped(title, COUNTED, reason)
     with on_the_path():
         emulator: Any = import_module("emulator")
-    n, few, many = (200, 6, 8) if options.small else (2_000, 6, 12)
+    n, (few, many) = 100 if options.small else 2_000, COUNTED_TREES
     runs = []
     for trainings, outputs in _cases(options):
         options.tell(f"counted: {trainings} trainings, {outputs} outputs")

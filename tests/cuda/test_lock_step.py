@@ -140,7 +140,8 @@ def test_a_training_is_what_it_is_alone(name):
         fitted = in_lock_step(fits, "cuda:0")
     for model, alone in zip(fitted, want, strict=True):
         assert gb.dumps(model.set_params(device="cpu", n_jobs=1)) == alone
-    assert any(name.endswith(SUFFIX) for name in cupy.counts) == (name != "shapes")
+    joint = {name for name in cupy.counts if name.endswith(SUFFIX)} - {f"kernel next_slot{SUFFIX}"}
+    assert bool(joint) == (name != "shapes")
 
 
 @pytest.mark.parametrize("late", daily([0, 1, 2, 3], 1))
@@ -155,10 +156,10 @@ def test_events_order_the_streams(late):
 
 def test_joint_graphs_have_the_launches_of_one():
     with emulated_gpu() as cupy:
-        gb.GradientBoostingRegressor(n_estimators=12, max_depth=3, device="cuda").fit(X, Y)
+        gb.GradientBoostingRegressor(n_estimators=19, max_depth=3, device="cuda").fit(X, Y)
         alone = cupy.counts["graph nodes"]
         cupy.counts.clear()
-        fits = [partial(clone(REGRESSOR).set_params(n_estimators=12, device="cuda").fit, X, Y) for _ in range(5)]
+        fits = [partial(clone(REGRESSOR).set_params(n_estimators=19, device="cuda").fit, X, Y) for _ in range(5)]
         in_lock_step(fits, "cuda:0")
         assert 0 < cupy.counts["graph nodes"] <= alone
 

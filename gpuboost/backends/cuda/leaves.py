@@ -33,6 +33,7 @@ _BOUNDS = ("common/common.cuh", "common/tree.cuh", "splits/bounds.cuh", "leaves/
 _SMOOTHED = ("common/common.cuh", "common/tree.cuh", "splits/bounds.cuh", "leaves/smooth_values.cu")
 _PREDICTION = ("common/common.cuh", "prediction/walk.cuh", "prediction/predict.cu")
 PAYS = 16  # times as many rounds must be left that a graph of several pays, which takes a millisecond to make
+PAYS_IN_LOCK_STEP = 1  # where the others wait for each graph
 _QUANTILES = ("common/common.cuh", "common/tree.cuh", "common/ordered_float.cuh", "leaves/quantiles.cu")
 
 
@@ -140,7 +141,8 @@ class Leaves:
         def after() -> None:
             self._next("next_slot")((1,), (32,), slot=slot.words, trees=k, slots=ring.slots)
 
-        if rounds == 1 or left < PAYS * rounds or ring.room < k * rounds:
+        pays = PAYS if self._runtime.member is None else PAYS_IN_LOCK_STEP
+        if rounds == 1 or left < pays * rounds or ring.room < k * rounds:
             made = added(0)
             slot.repeat_round(made[0].slot)
             return [made]

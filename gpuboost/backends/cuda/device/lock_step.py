@@ -5,6 +5,9 @@ Here each training runs in a thread of its own, on a stream of its own, as it wo
 waits until every other training has a graph to launch too. Then one graph does the work of all: where their graphs
 agree in a launch up to its arguments, a joint launch takes its place (``joint_kernels``). Each training gets the bytes
 that it gets alone, however much or little the others are like it.
+
+The threads take turns: one goes on when another waits for the graphs of the others. Side by side they would wait for
+Python's lock after each call of the driver, which on many cores takes longer than the calls.
 """
 
 from __future__ import annotations
@@ -54,7 +57,18 @@ class Member:
     def __init__(self, lock_step: LockStep, runtime: Runtime, number: int) -> None:
         self._lock_step, self.runtime, self.number = lock_step, runtime, number
         self._rounds_without = 0
+        self._takes_turns = False
         runtime.member = self
+
+    def begin(self) -> None:
+        """Wait for this thread's turn. It lasts until the training waits for the others, or ends."""
+        self._lock_step.turns.acquire()
+        self._takes_turns = True
+
+    def end(self) -> None:
+        """Let the others go on without this training."""
+        self._lock_step.leave(self)
+        self._end_turns()
 
     def graph(self, segments: Segments) -> Callable[[], None]:
         """The function that queues these launches, together with graphs of the other members."""
@@ -75,7 +89,12 @@ class Member:
         self._lock_step.check()
         self._rounds_without += 1
         if self._rounds_without == PATIENCE:
-            self._lock_step.leave(self)
+            self.end()
+
+    def _end_turns(self) -> None:
+        if self._takes_turns:
+            self._takes_turns = False
+            self._lock_step.turns.release()
 
 
 @final
@@ -93,7 +112,7 @@ class LockStep:
         self._expected = set(self.members)
         self._ready: dict[Member, _Graph] = {}
         self._joint: dict[tuple[_Graph, ...], _Graph] = {}
-        self._condition, self._turn = threading.Condition(), 0
+        self.turns, self._launches = threading.Condition(), 0
         self._error: BaseException | None = None
 
     def launch(self, member: Member, graph: _Graph) -> None:
@@ -102,13 +121,13 @@ class LockStep:
         Raises:
             DeviceError: in every member, if the launch of a joint graph failed, or the trainings were stopped.
         """
-        with self._condition:
+        with self.turns:
             self._expected.add(member)  # again, if the others had stopped to wait
-            turn = self._turn
+            before = self._launches
             if self._error is None:
                 self._ready[member] = graph
                 self._launch_if_all()
-                self._condition.wait_for(lambda: self._turn != turn)
+                self.turns.wait_for(lambda: self._launches != before)
             self.check()
 
     def check(self) -> None:
@@ -118,15 +137,15 @@ class LockStep:
 
     def leave(self, member: Member) -> None:
         """Stop to wait for this member."""
-        with self._condition:
+        with self.turns:
             self._expected.discard(member)
             self._launch_if_all()
 
     def stop(self, error: BaseException) -> None:
         """End every training at its next graph, because of this error."""
-        with self._condition:
-            self._error = error
-            self._end_turn()
+        self._error = error  # at once, though another training may have its turn
+        with self.turns:
+            self._go_on()
 
     def _launch_if_all(self) -> None:
         if not self._ready or not self._expected <= self._ready.keys():
@@ -135,12 +154,12 @@ class LockStep:
             self._launch_together([self._ready[member] for member in sorted(self._ready, key=lambda one: one.number)])
         except BaseException as error:
             self._error = error
-        self._end_turn()
+        self._go_on()
 
-    def _end_turn(self) -> None:
+    def _go_on(self) -> None:
         self._ready = {}
-        self._turn += 1
-        self._condition.notify_all()
+        self._launches += 1
+        self.turns.notify_all()
 
     def _launch_together(self, graphs: list[_Graph]) -> None:
         if len(graphs) == 1:
@@ -170,10 +189,12 @@ def in_lock_step(works: Sequence[Callable[[], T]], device: str) -> list[T]:
 
     def run(number: int) -> T:
         keep_runtime(runtimes[number])  # this thread's
+        member = lock_step.members[number]
+        member.begin()
         try:
             return works[number]()
         finally:
-            lock_step.leave(lock_step.members[number])
+            member.end()
 
     with ThreadPoolExecutor(len(works), thread_name_prefix="gpuboost-lock-step") as pool:
         futures = [pool.submit(run, number) for number in range(len(works))]
