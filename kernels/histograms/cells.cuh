@@ -1,4 +1,4 @@
-// Histograms in memory, and the cells of one feature of one node in the registers of a warp.
+// Histograms in memory, and the cells of one feature of one node in the registers of GROUP threads.
 
 struct Candidate {
     Found found;
@@ -8,7 +8,7 @@ struct Candidate {
 // The cells of lane l: pairs of 64-bit sums, and rows.
 static __device__ __forceinline__ void load(Cells &cells, const longlong2 *sums, const i32 *counts, i32 size)
 {
-    const i32 first = (threadIdx.x & 31) * PER_LANE;
+    const i32 first = (i32)threadIdx.x % GROUP * PER_LANE;
 #pragma unroll
     for (i32 k = 0; k < PER_LANE; ++k) {
         const longlong2 pair = first + k < size ? sums[first + k] : make_longlong2(0, 0);
@@ -21,7 +21,7 @@ static __device__ __forceinline__ void load(Cells &cells, const longlong2 *sums,
 
 static __device__ __forceinline__ void store(const Cells &cells, longlong2 *sums, i32 *counts, i32 size)
 {
-    const i32 first = (threadIdx.x & 31) * PER_LANE;
+    const i32 first = (i32)threadIdx.x % GROUP * PER_LANE;
 #pragma unroll
     for (i32 k = 0; k < PER_LANE; ++k) {
         if (first + k >= size)
@@ -46,7 +46,7 @@ struct Store {
 static __device__ __forceinline__ void take_line(Cells &cells, i64 *sums)
 {
     constexpr i32 WORDS = PER_LANE / 2;
-    longlong2 *g = (longlong2 *)sums + (threadIdx.x & 31) * WORDS, *h = g + CELLS / 2, *n = h + CELLS / 2;
+    longlong2 *g = (longlong2 *)sums + threadIdx.x % GROUP * WORDS, *h = g + CELLS / 2, *n = h + CELLS / 2;
     const longlong2 none = {0, 0};
     longlong2 word[2 + COUNTS][WORDS];
 #pragma unroll

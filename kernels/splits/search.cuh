@@ -1,7 +1,14 @@
-// Split search: the split of one node by one feature, found by one warp. Definition: reference.splits.best_split.
+// Split search: the split of one node by one feature, found by a group of GROUP threads: one warp, or several.
+// Definition: reference.splits.best_split.
 //
 // Lane l holds cells l * PER_LANE ... of the feature's histogram: bins, the last of them for what is missing. Sums are
 // integers; a gain is formed from them in float64 by one fixed sequence of operations.
+
+#ifndef GROUP
+#define GROUP 32
+#endif
+#define THREADS 256
+constexpr i32 WARPS = THREADS / 32;
 
 // Compiled with ONE_VALUE 1 where the sides of a split share one value, taken with opposite signs.
 
@@ -15,7 +22,7 @@
 #define SOFT_THRESHOLD 0
 #endif
 
-#define PER_LANE (CELLS / 32)
+#define PER_LANE (CELLS / GROUP)
 #define NOISE 0x1p-40      // a gain below this share of the parent's score is rounding, not gain
 #define ONE_AGAINST_REST 4 // up to this many categories in a node, single ones are split off
 #define MOST_CATEGORIES 32 // on the smaller side of a categorical split
@@ -32,8 +39,8 @@ struct Cells {
 
 // The same in shared memory: cell ``lane * PER_LANE + k`` at [k][lane].
 struct Laid {
-    const longlong2 (*sums)[32];
-    const i32 (*rows)[32];
+    const longlong2 (*sums)[GROUP];
+    const i32 (*rows)[GROUP];
 };
 
 // Constants of the search of one node.
@@ -229,11 +236,74 @@ static __device__ __forceinline__ i32 random_cut(const Laid &cells, const Terms 
 }
 #endif
 
-// Every cut that competes, missing values right and then left, if there are any. Key: 2 * bin, one more with missing
-// values left.
-static __device__ Found search_cuts(const Laid &cells, const Terms &terms, const u32 *bits)
+// Sums that warps tell each other, and what each has found: of every warp of a block, where GROUP are several.
+struct Told {
+    Sums sum[GROUP > 32 ? WARPS : 1], left[GROUP > 32 ? WARPS : 1], missing[GROUP > 32 ? WARPS : 1];
+    f64 gain[GROUP > 32 ? WARPS : 1];
+    i32 key[GROUP > 32 ? WARPS : 1];
+};
+
+#if GROUP > 32
+
+// The sum of all cells before this lane's, of those below bin ``missing``, and the cell of that bin. By the block.
+static __device__ __forceinline__ Sums before_cells(const Cells &cells, i32 missing, Told &told, Sums &lost)
 {
-    const i32 lane = threadIdx.x & 31;
+    const i32 lane = threadIdx.x % GROUP, warp = threadIdx.x / 32, first = warp / (GROUP / 32) * (GROUP / 32);
+    Sums own = {0, 0, 0};
+#pragma unroll
+    for (i32 k = 0; k < PER_LANE; ++k) {
+        if (lane * PER_LANE + k < missing)
+            own = own + cell(cells, k);
+        if (lane * PER_LANE + k == missing)
+            told.missing[first] = cell(cells, k);
+    }
+    Sums before = before_lane(own);
+    if (lane % 32 == 31)
+        told.sum[warp] = before + own;
+    __syncthreads();
+    for (i32 w = first; w < warp; ++w)
+        before = before + told.sum[w];
+    lost = told.missing[first];
+    return before;
+}
+
+// The first of the largest gains of the warps that search together; in the first of them. By the block.
+static __device__ __forceinline__ void best_of_warps(f64 &gain, i32 &key, Sums &left, Told &told)
+{
+    const i32 warp = threadIdx.x / 32;
+    if (threadIdx.x % 32 == 0) {
+        told.gain[warp] = gain;
+        told.key[warp] = key;
+        told.left[warp] = left;
+    }
+    __syncthreads();
+    i32 from = warp;
+    if (warp % (GROUP / 32) == 0)
+        for (i32 w = warp + 1; w < warp + GROUP / 32; ++w)
+            if (told.gain[w] > told.gain[from] || (told.gain[w] == told.gain[from] && told.key[w] < told.key[from]))
+                from = w;
+    gain = told.gain[from];
+    key = told.key[from];
+    left = told.left[from];
+}
+
+#endif
+
+// Every cut that competes, missing values right and then left, if there are any. Key: 2 * bin, one more with missing
+// values left. cells: of one warp in shared memory, or of several in their registers, where all of the block come here,
+// also those that search nothing; the result is then the first warp's. may: false: there is no split.
+#if GROUP > 32
+static __device__ __forceinline__ Found search_cuts(const Cells &cells, const Terms &terms, const u32 *bits, bool may, Told &told)
+#else
+static __device__ Found search_cuts(const Laid &cells, const Terms &terms, const u32 *bits)
+#endif
+{
+    const i32 lane = threadIdx.x % GROUP;
+#if GROUP > 32
+    Sums missing, left = before_cells(cells, terms.missing, told, missing), best_left = {0, 0, 0};
+    const bool some_missing = may && seen(missing);
+    const i32 cuts = !may ? 0 : some_missing ? terms.missing : terms.missing - 1;
+#else
     const Sums missing = cell(cells, terms.missing % PER_LANE, terms.missing / PER_LANE);
     const bool some_missing = seen(missing);
     const i32 cuts = some_missing ? terms.missing : terms.missing - 1;
@@ -245,13 +315,18 @@ static __device__ Found search_cuts(const Laid &cells, const Terms &terms, const
         if (lane * PER_LANE + k < terms.missing)
             own = own + cell(cells, k, lane);
     Sums left = before_lane(own), best_left = {0, 0, 0};
+#endif
     const f64 parent = score(terms.total, terms);
     f64 gain = least_gain(parent, terms);
     i32 key = NO_KEY;
-#pragma unroll 1 // divisions are long, and a launch fetches every instruction anew
+#pragma unroll(GROUP > 32 ? PER_LANE : 1) // divisions are long, and a launch fetches every instruction anew
     for (i32 k = 0; k < PER_LANE; ++k) {
         const i32 bin = lane * PER_LANE + k;
+#if GROUP > 32
+        left = left + cell(cells, k);
+#else
         left = left + cell(cells, k, lane);
+#endif
 #if EXTRA_TREES
         if (bin != only)
             continue;
@@ -271,9 +346,12 @@ static __device__ Found search_cuts(const Laid &cells, const Terms &terms, const
             }
         }
     }
-    const i32 from = best_lane(gain, key);
-    const Sums a = from_lane(best_left, from);
+    const i64 total_h = terms.total.h; // a barrier follows, after which the terms may be those of others
+    Sums a = from_lane(best_left, best_lane(gain, key));
+#if GROUP > 32
+    best_of_warps(gain, key, a, told);
+#endif
     // None seen here: a missing value that comes later follows the heavier child.
-    const i32 missing_left = some_missing ? key & 1 : a.h > terms.total.h - a.h;
+    const i32 missing_left = some_missing ? key & 1 : a.h > total_h - a.h;
     return {key == NO_KEY ? 0.0 : gain, a.g, a.h, key >> 1, missing_left};
 }

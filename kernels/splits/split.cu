@@ -1,8 +1,8 @@
-// Split search: complete the histograms of the last level's children and find the best split of each. Two warps per
-// line and feature (warp_pairs.cuh), of which one searches the child's cells and one its sibling's; the last warp of a
-// node takes the best feature, the last block of all chooses the nodes to split.
+// Split search: complete the histograms of the last level's children and find the best split of each. Two groups of
+// threads per line and feature (warp_pairs.cuh), of which one searches the child's cells and one its sibling's; the last
+// group of a node takes the best feature, the last block of all chooses the nodes to split.
 //
-// Compiled for one CELLS and COUNTS (as histogram.cu) and SETS (1: some feature is categorical).
+// Compiled for one CELLS and COUNTS (as histogram.cu), SETS (1: some feature is categorical) and GROUP.
 
 // Further parameters where leaf values have bounds.
 #if BOUNDED
@@ -38,7 +38,7 @@ static __device__ void take_best(Node *node, const Candidate *candidates, const 
     }
 }
 
-// True in the warp that is the last of ``n`` to come here; what the others wrote before is then visible to it.
+// True in the warp that is the last of ``n`` to come here, one of each group; what the others wrote before is then visible to it.
 static __device__ __forceinline__ bool last_warp(u32 *counter, i32 n)
 {
     u32 arrived = 0;
@@ -70,13 +70,15 @@ static __device__ __forceinline__ Found best_set(const Cells &cells, const Terms
 }
 #endif
 
-// Blocks that a multiprocessor should hold: with two, the largest variants would spill registers.
+// Blocks that a multiprocessor should hold: with more, these variants would spill registers.
 #if SETS && (BOUNDED || CELLS == 256)
 #define BLOCKS 1
 #elif EXTRA_TREES && CELLS == 256 && (COUNTS || SETS)
 #define BLOCKS 1
-#else
+#elif GROUP == 32 || BOUNDED
 #define BLOCKS 2
+#else
+#define BLOCKS 3
 #endif
 
 // Lines first_line .. last_line - 1, each of a child that was built and, if it has one, its sibling. slots: histograms
@@ -97,70 +99,91 @@ evaluate(i64 *line_sums, longlong2 *sums, i32 *counts, const i32 *__restrict__ s
          const u32 *__restrict__ chosen, i32 words WITHIN PATHS CUTS ROWS_HERE)
 {
     const GainNoise noise = {deviation, {seed_low, seed_high, *iteration, name}, table};
-    __shared__ Room rooms[WARPS];
+    __shared__ Room rooms[GROUPS];
+#if GROUP > 32
+    __shared__ Told told;
+    __shared__ Terms terms_of_group[GROUPS];
+#endif
 #if SETS
     __shared__ CategoryLimits limits; // in shared memory, as there is no register left for them
     if (threadIdx.x == 0)
         limits = rule->categories;
     __syncthreads();
 #endif
-    const i32 t = selection[0], lane = threadIdx.x & 31, warp = threadIdx.x >> 5, stop = min(last_line, state->n_lines);
+    const i32 t = selection[0], lane = threadIdx.x % GROUP, group = threadIdx.x / GROUP;
+    const i32 stop = min(last_line, state->n_lines);
     const Store at = {line_sums, sums, counts, selection[1] * selection[2]};
     const WarpPairs pairs = pairs_for(first_line, stop, t);
     for (i32 first = pairs.first; first < pairs.jobs; first += pairs.step) {
-        const i32 job = first + warp / pairs.apart, part = warp % pairs.apart;
+        const i32 job = first + group / pairs.apart, part = group % pairs.apart;
         const bool some = job < pairs.jobs;
         const i32 which = some ? job / t : 0, j = some ? job % t : 0;
+        const i32 feature = features[j], kind = kinds[feature], missing = kind & 0xffff;
         const Line line = lines[first_line + which];
-        const bool built = some && nodes[line.node].state == NEW;
-        const bool other = some && line.sibling >= 0 && nodes[line.sibling].state == NEW;
-        const i32 v = part == 0 && built ? line.node : part == 1 && other ? line.sibling : -1;
-        const Node node = nodes[max(v, 0)];
-        const i32 kind = kinds[features[j]], missing = kind & 0xffff;
+        const i32 child = !some || part > 1 ? -1 : part == 0 ? line.node : line.sibling;
+        const Node node = nodes[max(child, 0)];
+        const i32 v = node.state == NEW ? child : -1;
+#if GROUP > 32
+        Terms &terms = terms_of_group[group];
+        if (lane == 0)
+#else
+        Terms terms;
+#endif
+        {
+            terms = terms_of(node, state, rule, missing);
+#if BOUNDED
+            if (v >= 0) {
+                terms.within = bounds_of(nodes, v, bounds, directions, state, rule);
+                terms.direction = directions[feature];
+                if (j == 0 && lane == 0)
+                    bounds[v] = terms.within;
+            }
+#endif
+        }
         Cells cells;
         complete(cells, rooms, at, some && line.listed ? which : -1, part, v < 0 ? -1 : node.slot, places[j], missing + 1,
                  node.slot < slots && node.depth + 1 < rule->max_depth);
-        __syncthreads(); // from here on a warp's room is its own
-        if (v >= 0) {
-            Terms terms = terms_of(node, state, rule, missing);
-            bool may = true;
+        __syncthreads(); // from here on a group's room is its own
+        bool may = v >= 0;
 #if BOUNDED
-            terms.within = bounds_of(nodes, v, bounds, directions, state, rule);
-            terms.direction = directions[features[j]];
-            may = terms.within.low < terms.within.high; // else all leaves below have one value
-            if (j == 0 && lane == 0)
-                bounds[v] = terms.within;
+        may = may && terms.within.low < terms.within.high; // else all leaves below have one value
 #endif
 #if EXTRA_TREES
-            const Stream of_cuts = {cut_seed_low, cut_seed_high, *cut_iteration, cut_name};
-            terms.word = philox(of_cuts, block_of(number_of(node.sum_g, node.sum_h), features[j])).x;
+        const Stream of_cuts = {cut_seed_low, cut_seed_high, *cut_iteration, cut_name};
+        terms.word = philox(of_cuts, block_of(number_of(node.sum_g, node.sum_h), feature)).x;
 #endif
 #if INTERACTIONS
-            may = may && may_follow(nodes, v, features[j], column_of, sets, set_words, most_columns);
+        may = may && may_follow(nodes, v, feature, column_of, sets, set_words, most_columns);
 #endif
-            const u32 *bits = selection[3] && v == 0 ? (const u32 *)selection + selection[3] + 8 * j : nullptr;
-            const i64 child = 2 * which + part;
-            Candidate *candidate = candidates + child * t + j;
-            Found found = {0.0, 0, 0, 0, 0};
-            const i64 draw = rule->draws == OF_LEVELS ? node.depth : v;
-            if (may && (!words || (chosen[draw * words + (j >> 5)] >> (j & 31) & 1))) {
+        const u32 *bits = selection[3] && v == 0 ? (const u32 *)selection + selection[3] + 8 * j : nullptr;
+        const i64 draw = rule->draws == OF_LEVELS ? node.depth : v;
+        may = may && (!words || (chosen[draw * words + (j >> 5)] >> (j & 31) & 1));
+        const i64 of_pair = 2 * which + part;
+        Candidate *candidate = candidates + of_pair * t + j;
+#if GROUP > 32
+        Found found = search_cuts(cells, terms, bits, may, told);
+        if (!may)
+            found.gain = 0.0;
+#else
+        Found found = {0.0, 0, 0, 0, 0};
 #if SETS
-                if (kind >> 16)
-                    found = best_set(cells, terms, bits, limits, rooms[warp].ends, candidate);
-                else
+        if (may && kind >> 16)
+            found = best_set(cells, terms, bits, limits, rooms[group].ends, candidate);
+        else
 #endif
-                {
-                    Handed &own = rooms[warp].handed;
-                    lay(own, cells, missing + 1);
-                    __syncwarp();
-                    found = search_cuts({own.sums, own.rows}, terms, bits);
-                }
-            }
-            if (lane == 0)
-                candidate->found = found;
-            if (last_warp(arrived + child, t))
-                take_best(nodes + v, candidates + child * t, features, kinds, t, noise);
+        if (may) {
+            Handed &own = rooms[group].handed;
+            lay(own, cells, missing + 1);
+            __syncwarp();
+            found = search_cuts({own.sums, own.rows}, terms, bits);
         }
+#endif
+        if (v < 0 || lane > 31)
+            continue; // no barrier follows in this pass
+        if (lane == 0)
+            candidate->found = found;
+        if (last_warp(arrived + of_pair, t))
+            take_best(nodes + v, candidates + of_pair * t, features, kinds, t, noise);
     }
     if (choose && last_block(&state->arrived)) {
         const Growth growth = {kinds, rule, lines, cursor, routes, node_of_slot, state->unit_h, slots, HERE};

@@ -124,6 +124,7 @@ class Arena:
             self.evaluate_level = kernel(symmetric, "evaluate_level", functions)
         else:
             sets += "#define ONE_VALUE 1\n" * plan.limits.signed
+            sets += f"#define GROUP {plan.searchers}\n"
             split = source(*search, "splits/split.cu", before=shape + sets)
             self.evaluate = kernel(split, "evaluate", functions)
         slot = {1: "u8", 2: "u16", 4: "i32"}[plan.slot_type.itemsize]

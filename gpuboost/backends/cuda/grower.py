@@ -30,7 +30,7 @@ from gpuboost.types import Array, Limits
 
 STATIC_LEVELS = 12  # up to here a level is launched without asking whether it has nodes
 LEVEL, BEST_FIRST = 1, 2  # how ``evaluate`` chooses
-EVALUATE_BLOCKS, ROUTE_BLOCKS = 2, 3  # for each multiprocessor
+EVALUATE_BLOCKS, ROUTE_BLOCKS = 3, 3  # for each multiprocessor
 ROUTE_CHUNK = 2_048  # rows that a block of ``route`` takes at a time
 
 

@@ -110,6 +110,11 @@ class ArenaPlan:
         held = min(2 ** min(self.limits.max_depth, 31), self.most_slots)
         return np.dtype(np.uint8 if held <= 1 << 8 else np.uint16 if held <= 1 << 16 else np.int32)
 
+    @property
+    def searchers(self) -> int:
+        """Threads that search one feature of a node: a warp where bins are sorted or drawn, else two bins a thread."""
+        return 32 if self.sets or self.limits.extra_trees else self.cells // 2
+
     def arenas(self, outputs: int) -> int:
         """Number of arenas in which the trees of so many outputs grow: more than one where several grow at once.
 
