@@ -124,19 +124,16 @@ static __device__ void split_node(Node *nodes, i32 v, i32 left, i32 new_slot, i3
     growth.routes[slot] = {parent.feature, (u32)parent.bin | (kind & 0xff) << 8 | flags, new_slot, line};
 }
 
-// block_scan as a call: it is asked for again and again, and to fetch its instructions takes longer than to execute them.
-static __device__ __noinline__ u64 scan_called(u32 value)
-{
-    u32 total;
-    const u32 before = block_scan(value, total);
-    return (u64)total << 32 | before;
-}
+struct Scanned {
+    u64 before, total;
+};
 
-static __device__ __forceinline__ u32 scan(u32 value, u32 &total)
+// block_scan as a call: it is asked for again and again, and to fetch its instructions takes longer than to execute them.
+static __device__ __noinline__ Scanned scan(u64 value)
 {
-    const u64 both = scan_called(value);
-    total = (u32)(both >> 32);
-    return (u32)both;
+    Scanned found;
+    found.before = block_scan(value, found.total);
+    return found;
 }
 
 // Number of nodes among begin .. end - 1 that can be split.
@@ -145,9 +142,7 @@ static __device__ u32 count_open(const Node *nodes, i32 begin, i32 end)
     u32 open = 0;
     for (i32 v = begin + threadIdx.x; v < end; v += blockDim.x)
         open += nodes[v].state == OPEN;
-    u32 total;
-    scan(open, total);
-    return total;
+    return (u32)scan(open).total;
 }
 
 // Split the open nodes of begin .. end - 1 that are above ``least`` (0: all), in their order. What else is a leaf keeps
@@ -161,13 +156,16 @@ static __device__ void split_open(State *state, Node *nodes, i32 begin, Threshol
         const i32 v = first + threadIdx.x;
         const bool open = v < end && nodes[v].state == OPEN;
         const u64 key = open ? gain_key(nodes, v, next) : 0;
-        u32 more_ties = 0, more, more_rows;
-        const u32 tie = least.key ? ties + scan(open && key == least.key, more_ties) : 0;
+        Scanned equal = {0, 0};
+        if (least.key)
+            equal = scan(open && key == least.key);
+        const u32 tie = ties + (u32)equal.before;
         const bool chosen = open && (least.key == 0 || key > least.key || (key == least.key && tie < least.ties));
-        // of at most 1,024 threads: their number, and the lines of their children, 16 bits each
-        const u32 before = scan(chosen ? 1 | (1 + builds_both(nodes[v], growth)) << 16 : 0, more);
-        const u32 row = rows + scan(chosen ? rows_here(nodes, v, growth) : 0, more_rows);
-        const u32 place = taken + (before & 0xffff), line = lines + (before >> 16);
+        // of at most 1,024 threads: their number and the lines of their children, 16 bits each; and the rows
+        const u32 own_lines = chosen ? 1 + builds_both(nodes[v], growth) : 0;
+        const Scanned of = scan(chosen ? 1 | own_lines << 16 | (u64)(u32)rows_here(nodes, v, growth) << 32 : 0);
+        const u32 place = taken + (u32)(of.before & 0xffff), line = lines + (u32)(of.before >> 16 & 0xffff);
+        const u32 row = rows + (u32)(of.before >> 32);
         if (chosen)
             split_node(nodes, v, end + 2 * place, leaves + place, row, line, growth);
         else if (v < end && nodes[v].state != SPLIT) {
@@ -175,10 +173,10 @@ static __device__ void split_open(State *state, Node *nodes, i32 begin, Threshol
             if (last)
                 wipe(nodes[v]);
         }
-        ties += more_ties;
-        taken += more & 0xffff;
-        rows += more_rows;
-        lines += more >> 16;
+        ties += (u32)equal.total;
+        taken += (u32)(of.total & 0xffff);
+        rows += (u32)(of.total >> 32);
+        lines += (u32)(of.total >> 16 & 0xffff);
     }
     __syncthreads(); // with no node to look at, others may still be reading what is written now
     if (threadIdx.x == 0) {

@@ -212,10 +212,11 @@ static __device__ __forceinline__ Sums missing_sums(const Cells &cells, i32 miss
     return from_lane(own, missing / PER_LANE);
 }
 
-// True if cut ``bin`` competes: bit by bit, or all of them.
-static __device__ __forceinline__ bool competes(const u32 *bits, i32 bin)
+// A bit for each of this lane's bins: whether the cut behind it competes, by the bits of all bins, if there are any.
+static __device__ __forceinline__ u32 own_bits(const u32 *bits)
 {
-    return !bits || (bits[bin >> 5] >> (bin & 31) & 1);
+    const i32 first = threadIdx.x % GROUP * PER_LANE;
+    return bits ? bits[first >> 5] >> (first & 31) : ~0u;
 }
 
 #if EXTRA_TREES
@@ -236,40 +237,33 @@ static __device__ __forceinline__ i32 random_cut(const Laid &cells, const Terms 
 }
 #endif
 
-// Sums that warps tell each other, and what each has found: of every warp of a block, where GROUP are several.
+// What the warps of a block tell each other where they search together: sums of their cells, and what each has found.
 struct Told {
-    Sums sum[GROUP > 32 ? WARPS : 1], left[GROUP > 32 ? WARPS : 1], missing[GROUP > 32 ? WARPS : 1];
+    Sums sum[GROUP > 32 ? WARPS : 1], left[GROUP > 32 ? WARPS : 1];
     f64 gain[GROUP > 32 ? WARPS : 1];
     i32 key[GROUP > 32 ? WARPS : 1];
 };
 
-#if GROUP > 32
-
-// The sum of all cells before this lane's, of those below bin ``missing``, and the cell of that bin. By the block.
-static __device__ __forceinline__ Sums before_cells(const Cells &cells, i32 missing, Told &told, Sums &lost)
+// The sum of the cells of earlier lanes. By all groups of the block, if they are of several warps.
+static __device__ __forceinline__ Sums before_cells(Sums own, Told &told)
 {
-    const i32 lane = threadIdx.x % GROUP, warp = threadIdx.x / 32, first = warp / (GROUP / 32) * (GROUP / 32);
-    Sums own = {0, 0, 0};
-#pragma unroll
-    for (i32 k = 0; k < PER_LANE; ++k) {
-        if (lane * PER_LANE + k < missing)
-            own = own + cell(cells, k);
-        if (lane * PER_LANE + k == missing)
-            told.missing[first] = cell(cells, k);
-    }
     Sums before = before_lane(own);
-    if (lane % 32 == 31)
+#if GROUP > 32
+    const i32 warp = threadIdx.x / 32;
+    if (threadIdx.x % 32 == 31)
         told.sum[warp] = before + own;
     __syncthreads();
-    for (i32 w = first; w < warp; ++w)
+    for (i32 w = warp / (GROUP / 32) * (GROUP / 32); w < warp; ++w)
         before = before + told.sum[w];
-    lost = told.missing[first];
+#endif
     return before;
 }
 
-// The first of the largest gains of the warps that search together; in the first of them. By the block.
-static __device__ __forceinline__ void best_of_warps(f64 &gain, i32 &key, Sums &left, Told &told)
+// The first of the largest gains of a group; in its first warp. By all groups of the block, if they are of several warps.
+static __device__ __forceinline__ void best_of_group(f64 &gain, i32 &key, Sums &left, Told &told)
 {
+    left = from_lane(left, best_lane(gain, key));
+#if GROUP > 32
     const i32 warp = threadIdx.x / 32;
     if (threadIdx.x % 32 == 0) {
         told.gain[warp] = gain;
@@ -277,56 +271,45 @@ static __device__ __forceinline__ void best_of_warps(f64 &gain, i32 &key, Sums &
         told.left[warp] = left;
     }
     __syncthreads();
-    i32 from = warp;
-    if (warp % (GROUP / 32) == 0)
-        for (i32 w = warp + 1; w < warp + GROUP / 32; ++w)
-            if (told.gain[w] > told.gain[from] || (told.gain[w] == told.gain[from] && told.key[w] < told.key[from]))
-                from = w;
-    gain = told.gain[from];
-    key = told.key[from];
-    left = told.left[from];
+    if (warp % (GROUP / 32) != 0)
+        return;
+#pragma unroll
+    for (i32 w = 1; w < GROUP / 32; ++w) {
+        const f64 other = told.gain[warp + w];
+        const i32 other_key = told.key[warp + w];
+        if (other > gain || (other == gain && other_key < key)) {
+            gain = other;
+            key = other_key;
+            left = told.left[warp + w];
+        }
+    }
+#endif
 }
 
-#endif
-
 // Every cut that competes, missing values right and then left, if there are any. Key: 2 * bin, one more with missing
-// values left. cells: of one warp in shared memory, or of several in their registers, where all of the block come here,
-// also those that search nothing; the result is then the first warp's. may: false: there is no split.
-#if GROUP > 32
-static __device__ __forceinline__ Found search_cuts(const Cells &cells, const Terms &terms, const u32 *bits, bool may, Told &told)
-#else
-static __device__ Found search_cuts(const Laid &cells, const Terms &terms, const u32 *bits)
-#endif
+// values left. bits: see ``own_bits``. By a group, whose first warp has the result; by all groups of the block, if they
+// are of several warps.
+static __device__ __forceinline__ Found search_cuts(const Laid &cells, const Terms &terms, u32 bits, Told &told)
 {
     const i32 lane = threadIdx.x % GROUP;
-#if GROUP > 32
-    Sums missing, left = before_cells(cells, terms.missing, told, missing), best_left = {0, 0, 0};
-    const bool some_missing = may && seen(missing);
-    const i32 cuts = !may ? 0 : some_missing ? terms.missing : terms.missing - 1;
-#else
+    Sums own = {0, 0, 0};
+    for (i32 k = 0; k < PER_LANE; ++k)
+        if (lane * PER_LANE + k < terms.missing)
+            own = own + cell(cells, k, lane);
+    Sums left = before_cells(own, told), best_left = {0, 0, 0};
     const Sums missing = cell(cells, terms.missing % PER_LANE, terms.missing / PER_LANE);
     const bool some_missing = seen(missing);
     const i32 cuts = some_missing ? terms.missing : terms.missing - 1;
 #if EXTRA_TREES
     const i32 only = random_cut(cells, terms, some_missing);
 #endif
-    Sums own = {0, 0, 0};
-    for (i32 k = 0; k < PER_LANE; ++k)
-        if (lane * PER_LANE + k < terms.missing)
-            own = own + cell(cells, k, lane);
-    Sums left = before_lane(own), best_left = {0, 0, 0};
-#endif
     const f64 parent = score(terms.total, terms);
     f64 gain = least_gain(parent, terms);
     i32 key = NO_KEY;
-#pragma unroll(GROUP > 32 ? PER_LANE : 1) // divisions are long, and a launch fetches every instruction anew
-    for (i32 k = 0; k < PER_LANE; ++k) {
+#pragma unroll 1 // divisions are long, and a launch fetches every instruction anew
+    for (i32 k = 0; k < PER_LANE; ++k, bits >>= 1) {
         const i32 bin = lane * PER_LANE + k;
-#if GROUP > 32
-        left = left + cell(cells, k);
-#else
         left = left + cell(cells, k, lane);
-#endif
 #if EXTRA_TREES
         if (bin != only)
             continue;
@@ -336,7 +319,7 @@ static __device__ Found search_cuts(const Laid &cells, const Terms &terms, const
             if (bin >= (side ? terms.missing - 1 : cuts))
                 continue;
             const Sums a = side ? left + missing : left;
-            if (!allowed(a, terms.total - a, terms) || !competes(bits, bin))
+            if (!allowed(a, terms.total - a, terms) || !(bits & 1))
                 continue;
             const f64 here = gain_of(a, terms, parent);
             if (here > gain) {
@@ -346,12 +329,9 @@ static __device__ Found search_cuts(const Laid &cells, const Terms &terms, const
             }
         }
     }
-    const i64 total_h = terms.total.h; // a barrier follows, after which the terms may be those of others
-    Sums a = from_lane(best_left, best_lane(gain, key));
-#if GROUP > 32
-    best_of_warps(gain, key, a, told);
-#endif
+    const i64 total_h = terms.total.h; // after a barrier, which may follow, the terms may be those of others
+    best_of_group(gain, key, best_left, told);
     // None seen here: a missing value that comes later follows the heavier child.
-    const i32 missing_left = some_missing ? key & 1 : a.h > total_h - a.h;
-    return {key == NO_KEY ? 0.0 : gain, a.g, a.h, key >> 1, missing_left};
+    const i32 missing_left = some_missing ? key & 1 : best_left.h > total_h - best_left.h;
+    return {key == NO_KEY ? 0.0 : gain, best_left.g, best_left.h, key >> 1, missing_left};
 }

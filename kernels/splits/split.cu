@@ -11,8 +11,9 @@
 #define WITHIN
 #endif
 
-// Over the features: the first of the largest gains becomes the node's split, or the node is closed. By one warp.
-static __device__ void take_best(Node *node, const Candidate *candidates, const i32 *features, const i32 *kinds,
+// Over the features: the first of the largest gains becomes the node's split, or the node is closed. By one warp. A call,
+// as its registers are then not those of the search.
+static __device__ __noinline__ void take_best(Node *node, const Candidate *candidates, const i32 *features, const i32 *kinds,
                                  i32 t, const GainNoise &noise)
 {
     const i32 lane = threadIdx.x & 31;
@@ -47,9 +48,10 @@ static __device__ __forceinline__ bool last_warp(u32 *counter, i32 n)
         __threadfence();
         arrived = atomicInc(counter, n - 1);
     }
-    arrived = __shfl_sync(FULL_WARP, arrived, 0);
-    __threadfence();
-    return arrived == (u32)(n - 1);
+    const bool last = __shfl_sync(FULL_WARP, arrived, 0) == (u32)(n - 1);
+    if (last)
+        __threadfence();
+    return last;
 }
 
 #if SETS
@@ -100,8 +102,8 @@ evaluate(i64 *line_sums, longlong2 *sums, i32 *counts, const i32 *__restrict__ s
 {
     const GainNoise noise = {deviation, {seed_low, seed_high, *iteration, name}, table};
     __shared__ Room rooms[GROUPS];
-#if GROUP > 32
     __shared__ Told told;
+#if GROUP > 32
     __shared__ Terms terms_of_group[GROUPS];
 #endif
 #if SETS
@@ -110,7 +112,8 @@ evaluate(i64 *line_sums, longlong2 *sums, i32 *counts, const i32 *__restrict__ s
         limits = rule->categories;
     __syncthreads();
 #endif
-    const i32 t = selection[0], lane = threadIdx.x % GROUP, group = threadIdx.x / GROUP;
+    const i32 t = selection[0], root_cuts = selection[3], draws = rule->draws;
+    const i32 lane = threadIdx.x % GROUP, group = threadIdx.x / GROUP;
     const i32 stop = min(last_line, state->n_lines);
     const Store at = {line_sums, sums, counts, selection[1] * selection[2]};
     const WarpPairs pairs = pairs_for(first_line, stop, t);
@@ -121,8 +124,8 @@ evaluate(i64 *line_sums, longlong2 *sums, i32 *counts, const i32 *__restrict__ s
         const i32 feature = features[j], kind = kinds[feature], missing = kind & 0xffff;
         const Line line = lines[first_line + which];
         const i32 child = !some || part > 1 ? -1 : part == 0 ? line.node : line.sibling;
-        const Node node = nodes[max(child, 0)];
-        const i32 v = node.state == NEW ? child : -1;
+        const Node &node = nodes[max(child, 0)];
+        const i32 v = node.state == NEW ? child : -1, slot = node.slot, depth = node.depth;
 #if GROUP > 32
         Terms &terms = terms_of_group[group];
         if (lane == 0)
@@ -141,8 +144,8 @@ evaluate(i64 *line_sums, longlong2 *sums, i32 *counts, const i32 *__restrict__ s
 #endif
         }
         Cells cells;
-        complete(cells, rooms, at, some && line.listed ? which : -1, part, v < 0 ? -1 : node.slot, places[j], missing + 1,
-                 node.slot < slots && node.depth + 1 < rule->max_depth);
+        complete(cells, rooms, at, some && line.listed ? which : -1, part, v < 0 ? -1 : slot, places[j], missing + 1,
+                 slot < slots && depth + 1 < rule->max_depth);
         __syncthreads(); // from here on a group's room is its own
         bool may = v >= 0;
 #if BOUNDED
@@ -155,33 +158,26 @@ evaluate(i64 *line_sums, longlong2 *sums, i32 *counts, const i32 *__restrict__ s
 #if INTERACTIONS
         may = may && may_follow(nodes, v, feature, column_of, sets, set_words, most_columns);
 #endif
-        const u32 *bits = selection[3] && v == 0 ? (const u32 *)selection + selection[3] + 8 * j : nullptr;
-        const i64 draw = rule->draws == OF_LEVELS ? node.depth : v;
+        const u32 *bits = root_cuts && v == 0 ? (const u32 *)selection + root_cuts + 8 * j : nullptr;
+        const i64 draw = draws == OF_LEVELS ? depth : v;
         may = may && (!words || (chosen[draw * words + (j >> 5)] >> (j & 31) & 1));
         const i64 of_pair = 2 * which + part;
-        Candidate *candidate = candidates + of_pair * t + j;
-#if GROUP > 32
-        Found found = search_cuts(cells, terms, bits, may, told);
-        if (!may)
-            found.gain = 0.0;
-#else
+        Handed &own = rooms[group].handed;
         Found found = {0.0, 0, 0, 0, 0};
 #if SETS
         if (may && kind >> 16)
-            found = best_set(cells, terms, bits, limits, rooms[group].ends, candidate);
-        else
+            found = best_set(cells, terms, bits, limits, rooms[group].ends, candidates + of_pair * t + j);
+        else if (may)
 #endif
-        if (may) {
-            Handed &own = rooms[group].handed;
+        {
             lay(own, cells, missing + 1);
             __syncwarp();
-            found = search_cuts({own.sums, own.rows}, terms, bits);
+            found = search_cuts({own.sums, own.rows}, terms, may ? own_bits(bits) : 0, told);
         }
-#endif
         if (v < 0 || lane > 31)
             continue; // no barrier follows in this pass
         if (lane == 0)
-            candidate->found = found;
+            candidates[of_pair * t + j].found = found;
         if (last_warp(arrived + of_pair, t))
             take_best(nodes + v, candidates + of_pair * t, features, kinds, t, noise);
     }

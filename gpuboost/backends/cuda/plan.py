@@ -112,8 +112,8 @@ class ArenaPlan:
 
     @property
     def searchers(self) -> int:
-        """Threads that search one feature of a node: a warp where bins are sorted or drawn, else two bins a thread."""
-        return 32 if self.sets or self.limits.extra_trees else self.cells // 2
+        """Threads that search one feature of a node: a warp, or two of them for many bins that are not sorted or drawn."""
+        return 64 if self.cells == 256 and not self.sets and not self.limits.extra_trees else 32
 
     def arenas(self, outputs: int) -> int:
         """Number of arenas in which the trees of so many outputs grow: more than one where several grow at once.
