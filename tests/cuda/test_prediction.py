@@ -10,14 +10,16 @@ from emulator import emulated_runtime
 from support.strategies import probing_rows, random_ensemble
 
 from gpuboost.backends.cuda.backend import Cuda
+from gpuboost.backends.cuda.prediction import forest as forests
 from gpuboost.backends.cuda.prediction import predict
+from gpuboost.backends.cuda.prediction.forest import CompleteForest
 from gpuboost.backends.reference.backend import Reference
 from gpuboost.types import Ensemble
 
 
 def forest(k: int, scale: float, *, regular: bool) -> Ensemble:
     """Trees of the outputs in turn; or with the trees of one output behind each other."""
-    ensemble = random_ensemble(3, rounds=5, n_outputs=k, max_leaves=20, scale=scale)
+    ensemble = random_ensemble(3, rounds=5, n_outputs=k, max_leaves=20, max_depth=9, scale=scale)
     if regular:
         return ensemble
     order = np.argsort([tree.output for tree in ensemble.trees], kind="stable")
@@ -28,19 +30,41 @@ def forest(k: int, scale: float, *, regular: bool) -> Ensemble:
     )
 
 
-@pytest.mark.parametrize(("rows_per_sm", "staged"), [(0, True), (0, False), (32, False)])
+WAYS = {"predict_complete": 1_300, "predict_staged": 1_300, "predict": 300, "predict_few": 300}  # and numbers of rows
+
+
+@pytest.mark.parametrize("kernel", WAYS)
 @pytest.mark.parametrize("regular", [True, False])
 @pytest.mark.parametrize(("k", "scale"), [(1, 1.0), (3, 1.0), (3, 0.5)])
 def test_scores_are_those_of_the_reference(
-    k: int, scale: float, regular: bool, rows_per_sm: int, staged: bool, monkeypatch: pytest.MonkeyPatch
+    k: int, scale: float, regular: bool, kernel: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(predict, "ROWS_PER_SM", rows_per_sm)
+    monkeypatch.setattr(predict, "ROWS_PER_SM", 1_000 if kernel == "predict_few" else 0)
     ensemble, runtime = forest(k, scale, regular=regular), emulated_runtime()
-    monkeypatch.setattr(runtime, "block_memory", runtime.block_memory if staged else 1024)
+    if kernel == "predict":
+        monkeypatch.setattr(runtime, "block_memory", 1024)
+    if kernel == "predict_staged":
+        monkeypatch.setattr(forests, "DEEPEST", 1)
     machine = Cuda(runtime)
-    x = probing_rows(ensemble, 1_300 if staged else 300, 5)
+    x = probing_rows(ensemble, WAYS[kernel], 5)
     scores = machine.to_host(machine.predict(ensemble, x))
     assert scores.tobytes() == Reference().predict(ensemble, x).tobytes()
+    assert runtime.cp.counts[f"kernel {kernel}"] > 0
+
+
+def test_trees_of_any_depth_as_complete_trees(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With categories, trees of one leaf, and more trees than there is room for at once."""
+    monkeypatch.setattr(predict, "ROWS_PER_SM", 0)
+    shallow = random_ensemble(8, rounds=9, max_leaves=1, categorical=0.5)
+    deep = random_ensemble(8, rounds=60, max_leaves=90, max_depth=10, categorical=0.5)
+    ensemble = replace(deep, trees=(*shallow.trees, *deep.trees), factors=(*shallow.factors, *deep.factors))
+    runtime = emulated_runtime()
+    machine, x = Cuda(runtime), probing_rows(ensemble, 70, 5)
+    depths = CompleteForest.of(ensemble, runtime).depth.get()
+    assert set(depths[:9]) == {0} and len(set(depths)) > 3 and (1 << depths).sum() > predict.COMPLETE_STAGE
+    scores = machine.to_host(machine.predict(ensemble, x))
+    assert scores.tobytes() == Reference().predict(ensemble, x).tobytes()
+    assert runtime.cp.counts["kernel predict_complete"] > 0
 
 
 @pytest.mark.parametrize("rows_per_sm", [0, 32])

@@ -112,7 +112,7 @@ class ArenaPlan:
 
     @property
     def searchers(self) -> int:
-        """Threads that search one feature of a node: a warp, or two of them for many bins that are not sorted or drawn."""
+        """Threads that search one feature of a node: two warps for many bins that are not sorted or drawn, else one."""
         return 64 if self.cells == 256 and not self.sets and not self.limits.extra_trees else 32
 
     def arenas(self, outputs: int) -> int:

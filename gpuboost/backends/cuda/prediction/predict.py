@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,60 +10,14 @@ import numpy as np
 from gpuboost.backends.cuda.bins import Binner, DeviceBins
 from gpuboost.backends.cuda.device.kernels import Kernels
 from gpuboost.backends.cuda.device.runtime import Runtime
+from gpuboost.backends.cuda.prediction.forest import STAGE_NODES, CompleteForest, DeviceForest
 from gpuboost.errors import InputError
-from gpuboost.types import Array, Cuts, Ensemble, Nodes
+from gpuboost.types import Array, Ensemble
 
 THREADS = 256
 ROWS_PER_SM = 32  # from which a thread for each row keeps the device busy; fewer rows have a block each
-MISSING_LEFT, CATEGORICAL = 1 << 16, 1 << 17  # as in walk.cuh
-STAGED_THREADS, BLOCK_ROWS, STAGE_NODES = 512, 1024, 4096  # as in predict.cu
-BY_SET = np.uint32(1 << 31)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class DeviceForest:
-    """An ensemble in the layout of the prediction kernels: all nodes of all trees, one tree after the other."""
-
-    ensemble: Ensemble
-    steps: Array  # (v, 4) int32 feature, rule, left, right, as Step of walk.cuh
-    sets: Array  # (v, 8) uint32, with the bit of what is missing where that goes left
-    compact: Array | None  # (v, 2) uint32, as CompactStep of predict.cu; None if a tree is too large for that
-    depth: Array  # (trees,) int32
-    values: Array  # (v,) float64 factor * value
-    begin: Array  # (trees,) int64 first node of each tree
-    output: Array  # (trees,) int32
-    stride: int  # number of outputs if their trees take turns, else 1
-    bias: Array  # (k,) float64
-    zero: Array
-
-    @classmethod
-    def of(cls, ensemble: Ensemble, runtime: Runtime) -> DeviceForest:
-        """Upload an ensemble, whose trees must be on the host."""
-        outputs = np.array([tree.output for tree in ensemble.trees] or [0], np.int32)
-        take_turns = np.array_equal(outputs, np.arange(len(outputs)) % ensemble.n_outputs)
-        pairs = list(zip(ensemble.trees, ensemble.factors, strict=True))
-        steps = [_steps(tree.nodes, ensemble.cuts) for tree in ensemble.trees]
-        counts = [len(one) for one in steps]
-        compact = [_compact(one) for one in steps]
-        small = all(one is not None and len(one) <= STAGE_NODES for one in compact)
-        depth = np.array([_depth(one) for one in steps] or [0], np.int32)
-
-        def joined(parts: list[Any], empty: Any) -> Array:
-            return runtime.upload(np.concatenate(parts) if parts else empty)
-
-        return cls(
-            ensemble,
-            joined(steps, np.zeros((1, 4), np.int32)),
-            joined([_sets(tree.nodes, ensemble.cuts) for tree in ensemble.trees], np.zeros((1, 8), np.uint32)),
-            joined(compact, np.zeros((1, 2), np.uint32)) if small else None,
-            runtime.upload(depth),
-            joined([factor * tree.value for tree, factor in pairs], np.zeros(1)),
-            runtime.upload(np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)),
-            runtime.upload(outputs),
-            ensemble.n_outputs if take_turns else 1,
-            runtime.upload(np.asarray(ensemble.bias, np.float64)),
-            runtime.zeros(ensemble.n_outputs, np.float64),
-        )
+STAGED_THREADS, BLOCK_ROWS = 512, 1024  # as in predict.cu and predict_complete.cu
+COMPLETE_STAGE = 2048  # as in predict_complete.cu
 
 
 class CudaPredictor:
@@ -73,7 +26,11 @@ class CudaPredictor:
     def __init__(self, runtime: Runtime, binner: Binner) -> None:
         self._runtime, self._binner = runtime, binner
         self._last: DeviceForest | None = None
+        self._complete: tuple[Ensemble, CompleteForest | None] | None = None
         self._kernel = Kernels(runtime, "common/common.cuh", "prediction/walk.cuh", "prediction/predict.cu")
+        self._of_complete = Kernels(
+            runtime, "common/common.cuh", "prediction/walk.cuh", "prediction/predict_complete.cu"
+        )
 
     def predict(self, ensemble: Ensemble, x: Any) -> Array:
         """(k, n) float64 scores."""
@@ -131,15 +88,7 @@ class CudaPredictor:
         if first == last:
             return
         few = bins.n < ROWS_PER_SM * self._runtime.sm_count
-        columns = bins.tiles * bins.width
-        shared = 8 * STAGE_NODES + columns * BLOCK_ROWS
-        if not few and forest.compact is not None and shared <= self._runtime.block_memory:
-            self._kernel("predict_staged", shared_limit=shared)(
-                (min(-(-bins.n // BLOCK_ROWS), 3 * self._runtime.sm_count), sums.shape[0]), (STAGED_THREADS,),
-                steps=forest.compact, sets=forest.sets, values=forest.values, begin=forest.begin, depth=forest.depth,
-                output=forest.output, first=first, last=last, stride=forest.stride, rows=bins.rows, n=bins.n,
-                shift=bins.shift, columns=columns, sums=sums, shared_mem=shared,
-            )  # fmt: skip
+        if not few and self._add_by_blocks(forest, bins, first, last, sums):
             return
         blocks = (bins.n,) if few else self._blocks(bins.n)
         self._kernel("predict_few" if few else "predict")(
@@ -147,6 +96,37 @@ class CudaPredictor:
             steps=forest.steps, sets=forest.sets, values=forest.values, begin=forest.begin, output=forest.output,
             first=first, last=last, stride=forest.stride, rows=bins.rows, n=bins.n, shift=bins.shift, sums=sums,
         )  # fmt: skip
+
+    def _add_by_blocks(self, forest: DeviceForest, bins: DeviceBins, first: int, last: int, sums: Array) -> bool:
+        """``_add`` with the rows of a block, and some trees at a time, in shared memory; False if they have no room."""
+        columns = bins.tiles * bins.width
+        grid = min(-(-bins.n // BLOCK_ROWS), 3 * self._runtime.sm_count), sums.shape[0]
+        rows = {
+            "output": forest.output, "first": first, "last": last, "stride": forest.stride, "rows": bins.rows,
+            "n": bins.n, "shift": bins.shift, "columns": columns, "sums": sums,
+        }  # fmt: skip
+        limit, of_rows = self._runtime.block_memory, columns * BLOCK_ROWS  # one limit, for any model
+        complete = self._complete_forest(forest.ensemble)
+        if complete is not None and (shared := 12 * COMPLETE_STAGE + of_rows) <= limit:
+            self._of_complete("predict_complete", shared_limit=limit)(
+                grid, (STAGED_THREADS,),
+                nodes=complete.nodes, leaves=complete.leaves, sets=complete.sets, begin=complete.begin,
+                depth=complete.depth, **rows, shared_mem=shared,
+            )  # fmt: skip
+            return True
+        if forest.compact is not None and (shared := 8 * STAGE_NODES + of_rows) <= limit:
+            self._kernel("predict_staged", shared_limit=limit)(
+                grid, (STAGED_THREADS,),
+                steps=forest.compact, sets=forest.sets, values=forest.values, begin=forest.begin, depth=forest.depth,
+                **rows, shared_mem=shared,
+            )  # fmt: skip
+            return True
+        return False
+
+    def _complete_forest(self, ensemble: Ensemble) -> CompleteForest | None:
+        if self._complete is None or self._complete[0] is not ensemble:
+            self._complete = ensemble, CompleteForest.of(ensemble, self._runtime)
+        return self._complete[1]
 
     def _prepared(self, ensemble: Ensemble, x: Any) -> tuple[DeviceForest, DeviceBins]:
         columns = ensemble.cuts.n_columns
@@ -161,43 +141,3 @@ class CudaPredictor:
 
     def _blocks(self, n: int) -> tuple[int]:
         return (min(-(-n // THREADS), 16 * self._runtime.sm_count),)
-
-
-def _steps(nodes: Nodes, cuts: Cuts) -> Any:
-    """(v, 4) int32"""
-    feature = np.maximum(nodes.feature, 0)
-    flags = nodes.missing_left * MISSING_LEFT | cuts.is_categorical[feature] * CATEGORICAL
-    rule = nodes.bin & 255 | cuts.n_bins[feature] << 8 | flags
-    return np.stack([nodes.feature, rule, nodes.left, nodes.right], axis=1).astype(np.int32)
-
-
-def _sets(nodes: Nodes, cuts: Cuts) -> Any:
-    """(v, 8) uint32"""
-    feature = np.maximum(nodes.feature, 0)
-    missing, sets = cuts.n_bins[feature], nodes.left_set.astype(np.uint32)
-    (at,) = np.nonzero(nodes.missing_left & cuts.is_categorical[feature] & (nodes.feature >= 0))
-    sets[at, missing[at] >> 5] |= np.uint32(1) << (missing[at] & 31).astype(np.uint32)
-    return sets
-
-
-def _compact(steps: Any) -> Any:
-    """(v, 2) uint32 of (v, 4) int32; None if siblings are apart, or features are too many."""
-    feature, rule, left, right = steps.T
-    leaf, missing_left = feature < 0, (rule & MISSING_LEFT) != 0
-    if feature.max(initial=0) > 0xFFFF or not np.array_equal(right[~leaf], left[~leaf] + 1):
-        return None
-    turn = np.where(missing_left, -(rule >> 8 & 255), 0) & 255  # the missing bin comes before all others, or after them
-    limit = np.where(leaf, 255, (rule & 255) + turn & 255)
-    own = np.where(leaf, np.arange(len(steps)), left).astype(np.uint32)
-    own[(rule & CATEGORICAL != 0) & ~leaf] |= BY_SET
-    code = np.where(leaf, 0, turn) | limit << 8 | np.where(leaf, 0, feature) << 16
-    return np.stack([code.astype(np.uint32), own], axis=1)
-
-
-def _depth(steps: Any) -> int:
-    depth, level = 0, np.zeros(1, np.int32)
-    while True:
-        level = level[steps[level, 0] >= 0]
-        if not len(level):
-            return depth
-        depth, level = depth + 1, steps[level, 2:].ravel()

@@ -1,0 +1,158 @@
+"""An ensemble on a device, in the layouts of the prediction kernels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.backends.cuda.device.runtime import Runtime
+from gpuboost.types import Array, Cuts, Ensemble, Nodes
+
+MISSING_LEFT, CATEGORICAL = 1 << 16, 1 << 17  # as in walk.cuh
+STAGE_NODES = 4096  # as in predict.cu
+BY_SET = np.uint32(1 << 31)  # as in predict.cu and predict_complete.cu
+ALWAYS_LEFT = np.uint32(255 << 8)  # as a word of both
+DEEPEST, MOST_FEATURES = 10, 1 << 15  # of complete trees
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DeviceForest:
+    """An ensemble in the layout of the prediction kernels: all nodes of all trees, one tree after the other."""
+
+    ensemble: Ensemble
+    steps: Array  # (v, 4) int32 feature, rule, left, right, as Step of walk.cuh
+    sets: Array  # (v, 8) uint32, with the bit of what is missing where that goes left
+    compact: Array | None  # (v, 2) uint32, as CompactStep of predict.cu; None if a tree is too large for that
+    depth: Array  # (trees,) int32
+    values: Array  # (v,) float64 factor * value
+    begin: Array  # (trees,) int64 first node of each tree
+    output: Array  # (trees,) int32
+    stride: int  # number of outputs if their trees take turns, else 1
+    bias: Array  # (k,) float64
+    zero: Array
+
+    @classmethod
+    def of(cls, ensemble: Ensemble, runtime: Runtime) -> DeviceForest:
+        """Upload an ensemble, whose trees must be on the host."""
+        outputs = np.array([tree.output for tree in ensemble.trees] or [0], np.int32)
+        take_turns = np.array_equal(outputs, np.arange(len(outputs)) % ensemble.n_outputs)
+        pairs = list(zip(ensemble.trees, ensemble.factors, strict=True))
+        steps = [_steps(tree.nodes, ensemble.cuts) for tree in ensemble.trees]
+        counts = [len(one) for one in steps]
+        compact = [_compact(one) for one in steps]
+        small = all(one is not None and len(one) <= STAGE_NODES for one in compact)
+        depth = np.array([_depth(one) for one in steps] or [0], np.int32)
+
+        def joined(parts: list[Any], empty: Any) -> Array:
+            return runtime.upload(np.concatenate(parts) if parts else empty)
+
+        return cls(
+            ensemble,
+            joined(steps, np.zeros((1, 4), np.int32)),
+            joined([_sets(tree.nodes, ensemble.cuts) for tree in ensemble.trees], np.zeros((1, 8), np.uint32)),
+            joined(compact, np.zeros((1, 2), np.uint32)) if small else None,
+            runtime.upload(depth),
+            joined([factor * tree.value for tree, factor in pairs], np.zeros(1)),
+            runtime.upload(np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)),
+            runtime.upload(outputs),
+            ensemble.n_outputs if take_turns else 1,
+            runtime.upload(np.asarray(ensemble.bias, np.float64)),
+            runtime.zeros(ensemble.n_outputs, np.float64),
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CompleteForest:
+    """An ensemble as complete binary trees, for ``predict_complete``: 2**depth places to a tree."""
+
+    nodes: Array  # (places,) uint32 words; the children of node v of a tree are 2 v + 1 and 2 v + 2
+    leaves: Array  # (places,) float64 factor * value
+    sets: Array  # (places, 8) uint32, with the bit of what is missing where that goes left; (1, 8) without categories
+    begin: Array  # (trees,) int64 first place of each tree
+    depth: Array  # (trees,) int32
+
+    @classmethod
+    def of(cls, ensemble: Ensemble, runtime: Runtime) -> CompleteForest | None:
+        """Upload an ensemble of trees that are on the host; None if a tree is too deep, or features are too many."""
+        trees, cuts = ensemble.trees, ensemble.cuts
+        steps = [_steps(tree.nodes, cuts) for tree in trees]
+        depth = np.array([_depth(one) for one in steps] or [0], np.int32)
+        if not trees or depth.max() > DEEPEST or cuts.n_features > MOST_FEATURES:
+            return None
+        begin = np.concatenate([[0], np.cumsum(1 << depth)]).astype(np.int64)
+        first = np.concatenate([[0], np.cumsum([len(one) for one in steps])])  # node of each tree, of all nodes
+        every = np.concatenate(steps)
+        words = _words(every)
+        values = np.concatenate([factor * tree.value for tree, factor in zip(trees, ensemble.factors, strict=True)])
+        of_sets = np.concatenate([_sets(tree.nodes, cuts) for tree in trees]) if cuts.is_categorical.any() else None
+        nodes, leaves = np.full(begin[-1], ALWAYS_LEFT), np.empty(begin[-1])
+        sets = np.zeros((1 if of_sets is None else begin[-1], 8), np.uint32)
+        for levels in np.unique(depth):
+            (some,) = np.nonzero(depth == levels)
+            at = first[some][:, None]  # (trees, nodes of the level): which node has that place
+            base, shift = first[some][:, None], 0
+            for _ in range(levels):
+                place = begin[some][:, None] + shift + np.arange(at.shape[1])
+                nodes[place] = words[at]
+                if of_sets is not None:
+                    sets[place] = of_sets[at]
+                leaf = every[at, 0] < 0
+                sides = [np.where(leaf, at, base + every[at, side]) for side in (2, 3)]
+                shift, at = shift + at.shape[1], np.stack(sides, axis=2).reshape(len(some), -1)
+            leaves[begin[some][:, None] + np.arange(at.shape[1])] = values[at]
+        return cls(*(runtime.upload(array) for array in (nodes, leaves, sets, begin[:-1], depth)))
+
+
+def _steps(nodes: Nodes, cuts: Cuts) -> Any:
+    """(v, 4) int32"""
+    feature = np.maximum(nodes.feature, 0)
+    flags = nodes.missing_left * MISSING_LEFT | cuts.is_categorical[feature] * CATEGORICAL
+    rule = nodes.bin & 255 | cuts.n_bins[feature] << 8 | flags
+    return np.stack([nodes.feature, rule, nodes.left, nodes.right], axis=1).astype(np.int32)
+
+
+def _sets(nodes: Nodes, cuts: Cuts) -> Any:
+    """(v, 8) uint32"""
+    feature = np.maximum(nodes.feature, 0)
+    missing, sets = cuts.n_bins[feature], nodes.left_set.astype(np.uint32)
+    (at,) = np.nonzero(nodes.missing_left & cuts.is_categorical[feature] & (nodes.feature >= 0))
+    sets[at, missing[at] >> 5] |= np.uint32(1) << (missing[at] & 31).astype(np.uint32)
+    return sets
+
+
+def _codes(steps: Any) -> Any:
+    """(v,) uint32 turn | limit << 8 | feature << 16, as in predict.cu, of (v, 4) int32."""
+    feature, rule = steps[:, 0], steps[:, 1]
+    leaf = feature < 0
+    turn = np.where(rule & MISSING_LEFT, -(rule >> 8 & 255), 0) & 255  # the missing bin comes first, or last
+    code = turn | ((rule & 255) + turn & 255) << 8 | feature << 16
+    return np.where(leaf, ALWAYS_LEFT, code.astype(np.uint32))
+
+
+def _words(steps: Any) -> Any:
+    """(v,) uint32 nodes of complete trees, of (v, 4) int32."""
+    by_set = (steps[:, 1] & CATEGORICAL != 0) & (steps[:, 0] >= 0)
+    return _codes(steps) | np.where(by_set, BY_SET, np.uint32(0))
+
+
+def _compact(steps: Any) -> Any:
+    """(v, 2) uint32 of (v, 4) int32; None if siblings are apart, or features are too many."""
+    feature, rule, left, right = steps.T
+    leaf = feature < 0
+    if feature.max(initial=0) > 0xFFFF or not np.array_equal(right[~leaf], left[~leaf] + 1):
+        return None
+    own = np.where(leaf, np.arange(len(steps)), left).astype(np.uint32)
+    own[(rule & CATEGORICAL != 0) & ~leaf] |= BY_SET
+    return np.stack([_codes(steps), own], axis=1)
+
+
+def _depth(steps: Any) -> int:
+    depth, level = 0, np.zeros(1, np.int32)
+    while True:
+        level = level[steps[level, 0] >= 0]
+        if not len(level):
+            return depth
+        depth, level = depth + 1, steps[level, 2:].ravel()
