@@ -53,11 +53,9 @@ static __device__ __forceinline__ bool last_block(u32 *counter, u32 blocks)
     __syncthreads();
     if (threadIdx.x == 0) {
         __threadfence();
-        arrived = atomicAdd(counter, 1u);
-        if (arrived == blocks - 1) {
+        arrived = atomicInc(counter, blocks - 1);
+        if (arrived == blocks - 1)
             __threadfence();
-            *counter = 0;
-        }
     }
     __syncthreads();
     return arrived == blocks - 1;
