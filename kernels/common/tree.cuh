@@ -112,6 +112,10 @@ static __device__ __forceinline__ void write_pair(u32 *pairs, i32 wide, i32 at, 
         pairs[at] = (u32)g << 16 | h;
 }
 
+// True if the cells of a histogram of so many rows are added up as one number, g << 32 plus h: both have 32 bits. Not
+// where devices add up each other's sums.
+static __device__ __forceinline__ bool is_packed(i32 rows) { return !SHARDED && rows <= MOST_ROWS; }
+
 enum { LINE_WORK = 1024 }; // to begin and to end a histogram takes as long as this many rows
 
 // Work on a line whose histogram is built.

@@ -42,8 +42,8 @@ struct Store {
 };
 
 // The cells of a line's feature, whose place in memory becomes 0 for the next rows. sums: g of every bin, h of every bin,
-// and rows of every bin.
-static __device__ __forceinline__ void take_line(Cells &cells, i64 *sums)
+// and rows of every bin; packed: both in place of g (see ``is_packed``).
+static __device__ __forceinline__ void take_line(Cells &cells, i64 *sums, bool packed)
 {
     constexpr i32 WORDS = PER_LANE / 2;
     longlong2 *g = (longlong2 *)sums + threadIdx.x % GROUP * WORDS, *h = g + CELLS / 2, *n = h + CELLS / 2;
@@ -52,17 +52,22 @@ static __device__ __forceinline__ void take_line(Cells &cells, i64 *sums)
 #pragma unroll
     for (i32 k = 0; k < WORDS; ++k) {
         word[0][k] = g[k];
-        word[1][k] = h[k];
+        word[1][k] = packed ? none : h[k];
         if (COUNTS)
             word[1 + COUNTS][k] = n[k];
     }
 #pragma unroll
     for (i32 k = 0; k < WORDS; ++k) {
+        g[k] = none;
+        if (packed) {
+            word[1][k] = {(i64)(u32)word[0][k].x, (i64)(u32)word[0][k].y};
+            word[0][k] = {(word[0][k].x - word[1][k].x) >> 32, (word[0][k].y - word[1][k].y) >> 32};
+        } else
+            h[k] = none;
         cells.g[2 * k] = word[0][k].x;
         cells.g[2 * k + 1] = word[0][k].y;
         cells.h[2 * k] = word[1][k].x;
         cells.h[2 * k + 1] = word[1][k].y;
-        g[k] = h[k] = none;
         if (COUNTS) {
             cells.n[COUNTS ? 2 * k : 0] = (i32)word[1 + COUNTS][k].x;
             cells.n[COUNTS ? 2 * k + 1 : 0] = (i32)word[1 + COUNTS][k].y;

@@ -152,7 +152,8 @@ static __device__ __forceinline__ void add_rows(u32 *plane, Stage *stages, const
 
 // sums += the planes, which start with bin ``low``: 8 features and 4 bins to a warp, whose numbers of a feature then lie
 // in one sector of memory. Each block begins elsewhere, as others add to the same sums. sums: of the tile's first feature.
-static __device__ void flush(const u32 *plane, const Features &features, i32 low, i64 *sums)
+// packed: see ``is_packed``; half as many additions are made then, for which memory takes longer than for the rows.
+static __device__ void flush(const u32 *plane, const Features &features, i32 low, bool packed, i64 *sums)
 {
     constexpr i32 ACROSS = WIDTH < 8 ? WIDTH : 8, DOWN = 32 / ACROSS, GROUPS = WIDTH / ACROSS;
     const i32 lane = threadIdx.x & 31, cells = cells_of_pass(features.cells, low);
@@ -172,9 +173,11 @@ static __device__ void flush(const u32 *plane, const Features &features, i32 low
                 n += column[bin / 2 * 32 + 2 * PLANE] >> 16 * (bin & 1) & 0xffff;
         }
         u64 *to = (u64 *)sums + (i64)f * OF_FEATURE + low + bin;
-        if (g)
+        if (packed && (g | h))
+            atomicAdd(to, ((u64)g << 32) + h);
+        if (!packed && g)
             atomicAdd(to, (u64)(i64)(i32)g);
-        if (h)
+        if (!packed && h)
             atomicAdd(to + CELLS, (u64)h);
         if (COUNTS && n)
             atomicAdd(to + 2 * CELLS, (u64)n);
@@ -317,7 +320,7 @@ root_histogram(const u32 *__restrict__ bins, i32 n, const f32 *__restrict__ g, c
             __syncthreads();
             add_rows(plane, stages, features, low, count, rows);
             __syncthreads();
-            flush(plane, features, low, line_sums + (i64)place * WIDTH * OF_FEATURE);
+            flush(plane, features, low, is_packed(m), line_sums + (i64)place * WIDTH * OF_FEATURE);
             if (place == 0)
                 sum_rows(plane, cells_of_pass(features.cells, low), block_sums + 2 * blockIdx.x);
             __syncthreads();
@@ -380,7 +383,8 @@ list_histogram(const u32 *__restrict__ bins, i32 n, const i32 *__restrict__ list
             __syncthreads();
             add_rows(plane, stages, features, low, count, rows);
             __syncthreads();
-            flush(plane, features, low, line_sums + ((i64)(i - first_line) * across + place) * WIDTH * OF_FEATURE);
+            flush(plane, features, low, is_packed(line.rows),
+                  line_sums + ((i64)(i - first_line) * across + place) * WIDTH * OF_FEATURE);
             __syncthreads();
         }
         from += count;

@@ -145,7 +145,7 @@ evaluate(i64 *line_sums, longlong2 *sums, i32 *counts, const i32 *__restrict__ s
         }
         Cells cells;
         complete(cells, rooms, at, some && line.listed ? which : -1, part, v < 0 ? -1 : slot, places[j], missing + 1,
-                 slot < slots && depth + 1 < rule->max_depth);
+                 is_packed(line.rows), slot < slots && depth + 1 < rule->max_depth);
         __syncthreads(); // from here on a group's room is its own
         bool may = v >= 0;
 #if BOUNDED

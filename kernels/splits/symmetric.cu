@@ -27,7 +27,7 @@ complete_histograms(i64 *line_sums, longlong2 *sums, i32 *counts, const i32 *__r
         const i32 slot = part == 0 && built ? nodes[line.node].slot : part == 1 && other ? nodes[line.sibling].slot : -1;
         Cells cells;
         complete(cells, rooms, at, some && line.listed ? which : -1, part, slot, places[j],
-                 (kinds[features[j]] & 0xffff) + 1, true);
+                 (kinds[features[j]] & 0xffff) + 1, is_packed(line.rows), true);
         __syncthreads();
     }
 }

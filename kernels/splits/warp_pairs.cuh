@@ -49,16 +49,16 @@ static __device__ __forceinline__ WarpPairs pairs_for(i32 first_line, i32 stop, 
 }
 
 // The histogram of one feature at this group's child: the line's own in the first group of a pair, its sibling's in the
-// second. number: of the line, among those whose sums are there, or -1 if none of its rows were listed. slot: of this
-// group's child, if it is asked for; else -1. size: cells of the feature. All threads of the block.
+// second. number: of the line, among those whose sums are there, or -1 if none of its rows were listed; packed: its sums
+// are. slot: of this group's child, if it is asked for; else -1. size: cells of the feature. All threads of the block.
 static __device__ __forceinline__ void complete(Cells &cells, Room *rooms, const Store &at, i32 number, i32 part, i32 slot,
-                                                i32 place, i32 size, bool keep)
+                                                i32 place, i32 size, bool packed, bool keep)
 {
     const i32 lane = threadIdx.x % GROUP, group = threadIdx.x / GROUP;
     const i64 own = ((i64)slot * at.columns + place) * CELLS;
     load(cells, at.sums + own, at.counts + own * COUNTS, part == 1 && slot >= 0 ? size : 0);
     if (part == 0 && number >= 0) {
-        take_line(cells, at.line_sums + ((i64)number * at.columns + place) * (2 + COUNTS) * CELLS);
+        take_line(cells, at.line_sums + ((i64)number * at.columns + place) * (2 + COUNTS) * CELLS, packed);
         lay(rooms[group].handed, cells, size);
     }
     __syncthreads();
