@@ -10,20 +10,25 @@ from emulator import emulated_gpu
 from support.examples import daily
 
 import gpuboost as gb
+from gpuboost._imports.collection import no_collection
 from gpuboost.api.memory import SM_COUNT
 from gpuboost.backends.cuda.inputs.target_groups import CudaGroups
 
 
 def taken(model, x, y, **given):
-    """Bytes of the emulated device that are in use between two rounds of a fit; the most of all rounds."""
+    """Bytes of the emulated device that are in use between two rounds of a fit; the most of all rounds.
+
+    After the fit none may be, without a collection of cycles.
+    """
     most = 0
-    with emulated_gpu() as gpu:
+    with emulated_gpu() as gpu, no_collection():
 
         def look(record):
             nonlocal most
             most = max(most, gpu.used())
 
         model.set_params(device="cuda", callbacks=[look]).fit(x, y, **given)
+        assert gpu.used() == 0
     return most
 
 
@@ -117,6 +122,17 @@ def test_it_is_what_the_device_is_asked_for(rng, case):
     found = taken(model, x, y, **given)
     assert found <= told.total
     assert found >= 0.999 * told.total - 4_096  # what is needed for moments only is not seen between rounds
+
+
+def test_a_dataset_keeps_its_bins_on_the_device_once(rng):
+    """And fits of it nothing else."""
+    data = gb.Dataset(np.stack([rng.permutation(700) / 700 for _ in range(5)], axis=1), np.arange(700.0))
+    used = []
+    with emulated_gpu() as gpu, no_collection():
+        for _ in range(2):
+            gb.GradientBoostingRegressor(n_estimators=4, device="cuda").fit(data)
+            used.append(gpu.used())
+    assert used == 2 * [700 * (8 + 5)]  # by row, in tiles of eight features, and by column
 
 
 JUDGED = {

@@ -108,6 +108,7 @@ def training_needs(
     rounds = ROUNDS * recipe.sequences * declared(ExecutionTraits, recipe.execution).workers
     few = replace(recipe, rounds=min(recipe.rounds, rounds), execution=synchronous(recipe.execution))
     boost(few, data, cast(Backend, backend), watch=watch, evaluate=watch.evaluate, resume=begin)
+    machine.forget_rounds()
     return Needs(MemoryEstimate(n, cuts.n_features, backend.breakdown(data)), tuple(runtime.functions))
 
 
