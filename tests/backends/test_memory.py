@@ -135,6 +135,24 @@ def test_a_dataset_keeps_its_bins_on_the_device_once(rng):
     assert used == 2 * [700 * (8 + 5)]  # by row, in tiles of eight features, and by column
 
 
+def test_the_memory_of_an_interrupted_fit_can_be_had_again(rng):
+    """Its frames and its error refer to each other: a fit without room looks for such cycles before it is refused."""
+    x, y = rng.permutation(3_500).reshape(700, 5) / 3_500, np.arange(700.0)
+
+    def interrupt(record):
+        if record.round == 2:
+            raise KeyboardInterrupt
+
+    model = gb.GradientBoostingRegressor(n_estimators=4, device="cuda")
+    with emulated_gpu():
+        told = gb.estimate_memory(700, 5, model).total
+    with emulated_gpu(capacity=told * 5 // 4) as gpu, no_collection():
+        with pytest.raises(KeyboardInterrupt):
+            gb.GradientBoostingRegressor(n_estimators=4, device="cuda", callbacks=[interrupt]).fit(x, y)
+        assert gpu.used() > told // 2
+        assert model.fit(x, y).fit_report_.device == "cuda:0"
+
+
 JUDGED = {
     "means": (gb.GradientBoostingRegressor, {"eval_metric": ["rmse", "r2"]}, None),
     "two classes": (gb.GradientBoostingClassifier, {"eval_metric": ["auc", "average_precision", "error", "f1"]}, 2),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
@@ -67,7 +68,11 @@ class Needs:
 def check_room(device: str, recipe: Recipe, needed: MemoryEstimate) -> None:
     """Raise DeviceError, with the sizes, if the GPU has not enough free memory for the training."""
     fewer = "with fewer workers, " if declared(ExecutionTraits, recipe.execution).has_workers else ""
-    free = open_gpu(device).free_memory
+    gpu = open_gpu(device)
+    free = gpu.free_memory
+    if needed.total > free:
+        gc.collect()  # a fit that was interrupted has its memory in a cycle, of its error's frames
+        free = gpu.free_memory
     if needed.total > free:
         n = needed.n_rows
         raise DeviceError(
