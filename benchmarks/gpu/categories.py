@@ -11,7 +11,7 @@ from gpuboost.benchmarks.gpu.budget import gpu_or_reason, skipped
 from gpuboost.benchmarks.gpu.peers import apart
 from gpuboost.benchmarks.harness.cases import OURS, Setting
 from gpuboost.benchmarks.harness.experiments import Finding, Options
-from gpuboost.benchmarks.harness.peers import installed, open_peer
+from gpuboost.benchmarks.harness.peers import open_peer
 from gpuboost.benchmarks.harness.scores import score
 from gpuboost.benchmarks.harness.store import Data
 
@@ -30,15 +30,19 @@ def categories(options: Options) -> Finding:
     if gpu is None:
         return skipped(title, COLUMNS, about)
     data = real.amazon(1_000 if options.small else None)
-    names = [name for name in ON_GPU if name == OURS or (options.beside(name) and installed(name))]
     trees = 5 if options.small else TREES
     found: dict[str, dict[str, Any]] = {}
-    for name in names:
+    for name in libraries(options):
         options.tell(f"amazon: {name}")
         fits = partial(timed_fits, name, ON_GPU[name], trees, options.threads, options.repeats or REPEATS)
         found[name] = apart(fits, data, seconds=SECONDS)
     rows = tuple(_row(name, one, found[OURS]) for name, one in found.items())
     return Finding(title, COLUMNS, rows, (about,), {"gpu": about, "runs": found})
+
+
+def libraries(options: Options) -> list[str]:
+    """Ours, and those that are asked for and there."""
+    return [name for name in ON_GPU if name == OURS or options.beside(name)]
 
 
 def timed_fits(

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -53,14 +52,7 @@ def methods(options: Options) -> dict[str, Method]:
         "LightGBM: a model for each quantile": ("lightgbm", _lightgbm),
         "XGBoost: quantiles": ("xgboost", _xgboost),
     }
-    return ours | {label: method for label, (library, method) in theirs.items() if _beside(options, library)}
-
-
-def _beside(options: Options, library: str) -> bool:
-    """Whether a library is there and asked for: NGBoost, which other suites do not run, if any other is."""
-    if library == "ngboost":
-        return bool(options.peers) and find_spec(library) is not None
-    return options.beside(library)
+    return ours | {label: method for label, (library, method) in theirs.items() if options.beside(library)}
 
 
 def normal(mean: Array, std: Array) -> Predicted:

@@ -25,7 +25,7 @@ class Options:
     """What the command line says."""
 
     small: bool
-    peers: tuple[str, ...]  # libraries to run beside, by their names in ``peers``
+    peers: tuple[str, ...]  # libraries to run beside, by their names in ``peers`` and in ``Experiment.peers``
     threads: int
     repeats: int  # 0: the part's own number
     tell: Callable[[str], None]
@@ -72,6 +72,7 @@ class Experiment:
     title: str
     parts: Mapping[str, Part]
     draw: Callable[[dict[str, Finding], str], None] = pictures.tables  # a picture of what was found
+    peers: tuple[str, ...] = ()  # libraries that it can run beside those of ``peers.NAMES``
 
     def chosen(self, names: Sequence[str]) -> dict[str, Part]:
         """The named parts, all of them if none is named. An unknown name is an InputError."""

@@ -338,9 +338,14 @@ _PEERS: dict[str, tuple[str, Callable[..., Peer]]] = {
 
 NAMES = tuple(_PEERS)
 
+_FURTHER = {"py-boost": "py_boost", "ngboost": "ngboost"}
+"""The same of libraries without an adapter here, which some experiments run: see ``Experiment.peers``."""
+
 
 def installed(name: str) -> bool:
-    return find_spec(_PEERS[name][0]) is not None
+    """True if the module of this library is there; it is not imported."""
+    module = _FURTHER[name] if name in _FURTHER else _PEERS[name][0]
+    return find_spec(module) is not None
 
 
 def open_peer(name: str, task: Task, setting: Setting, threads: int, y: Array, **more: Any) -> Peer:

@@ -27,7 +27,6 @@ from gpuboost.benchmarks.gpu.prediction import prediction
 from gpuboost.benchmarks.gpu.threshold import threshold
 from gpuboost.benchmarks.gpu.workers import workers
 from gpuboost.benchmarks.harness.experiments import Experiment, Finding, Options, Part
-from gpuboost.benchmarks.harness.peers import NAMES
 from gpuboost.benchmarks.harness.store import Array
 
 FEW_TREES = 10
@@ -112,7 +111,7 @@ def timed(shape: Shape, options: Options) -> Finding:
     found.append({"library": "gpuboost", **_measured(_ours(own), x, y, trees, repeats)})
     asked = options.peers and sampling is None and not shape.params
     for name in peers(shape.depth, RATE, options.threads) if asked else ():
-        if name in options.peers or (name not in NAMES and options.peers == NAMES):
+        if name in options.peers:
             options.tell(f"{shape.title}: {name}")
             task = name, shape, n, trees, repeats, options.threads
             found.append({"library": name, **apart(_of_peer, *task, seconds=PEER_SECONDS)})
@@ -188,6 +187,7 @@ def _part(shape: Shape) -> Part:
 EXPERIMENT = Experiment(
     name="gpu-speed",
     title="GPU: milliseconds per tree, against a copy and against other libraries",
+    peers=("py-boost",),
     parts={
         "counted": Part("launches, bytes and atomics per row and tree, counted without a GPU", counted),
         "counted-sample": Part("the same where a tenth of the rows is drawn by importance", counted_sample),

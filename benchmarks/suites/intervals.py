@@ -239,4 +239,5 @@ EXPERIMENT = Experiment(
         name: Part(f"{name}: likelihood, CRPS, coverage and width at defaults", partial(of_uci, name))
         for name in uci.SETS
     },
+    peers=("ngboost",),
 )

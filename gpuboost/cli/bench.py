@@ -14,7 +14,9 @@ from gpuboost.errors import InputError
 PACKAGES = "lightgbm, catboost, pandas, pyarrow, psutil, matplotlib, interpret-core"
 """Packages of the extra ``bench``."""
 
-INSTALL = f"pip install 'gpuboosting[bench]' ({PACKAGES}), and xgboost or xgboost-cpu for that peer"
+INSTALL = (
+    f"pip install 'gpuboosting[bench]' ({PACKAGES}), and xgboost or xgboost-cpu, py-boost or ngboost for those peers"
+)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -67,7 +69,7 @@ def _experiment(experiment: Any, options: argparse.Namespace) -> int:
     if options.stored:
         return _redraw(experiment, options)
     console = _wide_console()
-    peers, threads = _peers(options), options.threads or machine.cores()
+    peers, threads = _peers(experiment, options), options.threads or machine.cores()
     findings: dict[str, Any] = {}
     with console.status(experiment.title) as status:
         of_size = options.size == "small", peers, threads, options.repeats
@@ -136,7 +138,7 @@ def _run(suite: Any, options: argparse.Namespace) -> int:
         suite,
         size=options.size,
         cases=tuple(options.case),
-        peers=_peers(options),
+        peers=_peers(suite, options),
         threads=options.threads,
         repeats=options.repeats,
         wait=options.wait,
@@ -160,15 +162,18 @@ def _run(suite: Any, options: argparse.Namespace) -> int:
     return 1 if any("error" in row for row in rows) else 0
 
 
-def _peers(options: argparse.Namespace) -> tuple[str, ...]:
+def _peers(runner: Any, options: argparse.Namespace) -> tuple[str, ...]:
+    """The names that are asked for, of the peers of every suite and those of this experiment."""
     from gpuboost.benchmarks.harness.peers import NAMES, installed
 
+    names = (*NAMES, *getattr(runner, "peers", ()))
     for name in options.peer:
-        if name not in NAMES:
-            raise InputError(f"--peer: there is none called {name!r}; the peers are {', '.join(NAMES[1:])}.")
+        if name not in names:
+            known = ", ".join(names[1:])
+            raise InputError(f"--peer: {runner.name} has none called {name!r}; its peers are {known}.")
         if not installed(name):
             raise InputError(f"--peer: {name} is not installed; {INSTALL}.")
-    return NAMES if options.peers else tuple(options.peer)
+    return names if options.peers else tuple(options.peer)
 
 
 def _command(options: argparse.Namespace) -> str:

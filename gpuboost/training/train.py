@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import log
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from gpuboost import components
 from gpuboost.backends.devices import Choice
@@ -72,6 +73,15 @@ class Trained:
     record: FitRecord
 
 
+@runtime_checkable
+class KeepsRounds(Protocol):
+    """A backend whose recorded rounds refer to it, and keep the memory of a training."""
+
+    def forget_rounds(self) -> None:
+        """Drop what was recorded. Python would free it later, when it looks for cycles."""
+        ...
+
+
 def train(job: Job) -> Trained:
     """Bin the rows, run the recipe, keep the rounds up to the best one."""
     monitoring, run = job.monitoring, job.run
@@ -89,7 +99,7 @@ def train(job: Job) -> Trained:
         done=run.done,
     )
     run.check_watched(plan)
-    with Watchers(plan, monitoring.watchers) as watchers:
+    with _training(job.backend), Watchers(plan, monitoring.watchers) as watchers:
         data = job.training_set(job.backend)
         watch = _follower(job, data, watchers)
         records = _Records.of(job, data, checkpoints)
@@ -132,6 +142,17 @@ def train(job: Job) -> Trained:
         best_score=None if monitoring.stopping is None else monitoring.stopping.best_score,
         record=record,
     )
+
+
+@contextmanager
+def _training(backend: Backend) -> Iterator[None]:
+    """Context of the rounds, whose memory is free after it, however it is left."""
+    try:
+        yield
+    finally:
+        if isinstance(backend, KeepsRounds):
+            with suppress(Exception):  # of a device that has failed: its first error is the one to see
+                backend.forget_rounds()
 
 
 def _follower(job: Job, data: TrainingSet, watchers: Watchers) -> Follower:

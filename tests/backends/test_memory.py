@@ -10,20 +10,25 @@ from emulator import emulated_gpu
 from support.examples import daily
 
 import gpuboost as gb
+from gpuboost._imports.collection import no_collection
 from gpuboost.api.memory import SM_COUNT
 from gpuboost.backends.cuda.inputs.target_groups import CudaGroups
 
 
 def taken(model, x, y, **given):
-    """Bytes of the emulated device that are in use between two rounds of a fit; the most of all rounds."""
+    """Bytes of the emulated device that are in use between two rounds of a fit; the most of all rounds.
+
+    After the fit none may be, without a collection of cycles.
+    """
     most = 0
-    with emulated_gpu() as gpu:
+    with emulated_gpu() as gpu, no_collection():
 
         def look(record):
             nonlocal most
             most = max(most, gpu.used())
 
         model.set_params(device="cuda", callbacks=[look]).fit(x, y, **given)
+        assert gpu.used() == 0
     return most
 
 
@@ -117,6 +122,35 @@ def test_it_is_what_the_device_is_asked_for(rng, case):
     found = taken(model, x, y, **given)
     assert found <= told.total
     assert found >= 0.999 * told.total - 4_096  # what is needed for moments only is not seen between rounds
+
+
+def test_a_dataset_keeps_its_bins_on_the_device_once(rng):
+    """And fits of it nothing else."""
+    data = gb.Dataset(np.stack([rng.permutation(700) / 700 for _ in range(5)], axis=1), np.arange(700.0))
+    used = []
+    with emulated_gpu() as gpu, no_collection():
+        for _ in range(2):
+            gb.GradientBoostingRegressor(n_estimators=4, device="cuda").fit(data)
+            used.append(gpu.used())
+    assert used == 2 * [700 * (8 + 5)]  # by row, in tiles of eight features, and by column
+
+
+def test_the_memory_of_an_interrupted_fit_can_be_had_again(rng):
+    """Its frames and its error refer to each other: a fit without room looks for such cycles before it is refused."""
+    x, y = rng.permutation(3_500).reshape(700, 5) / 3_500, np.arange(700.0)
+
+    def interrupt(record):
+        if record.round == 2:
+            raise KeyboardInterrupt
+
+    model = gb.GradientBoostingRegressor(n_estimators=4, device="cuda")
+    with emulated_gpu():
+        told = gb.estimate_memory(700, 5, model).total
+    with emulated_gpu(capacity=told * 5 // 4) as gpu, no_collection():
+        with pytest.raises(KeyboardInterrupt):
+            gb.GradientBoostingRegressor(n_estimators=4, device="cuda", callbacks=[interrupt]).fit(x, y)
+        assert gpu.used() > told // 2
+        assert model.fit(x, y).fit_report_.device == "cuda:0"
 
 
 JUDGED = {

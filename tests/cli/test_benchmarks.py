@@ -267,7 +267,7 @@ def test_list(capsys: pytest.CaptureFixture[str]) -> None:
         (["bench"], "SUITE: none was named; the suites are"),
         (["bench", "gpu"], "there is none called 'gpu'"),
         (["bench", "cpu-speed", "--case", "nothing"], "--case: cpu-speed has no case 'nothing'"),
-        (["bench", "cpu-speed", "--peer", "nobody"], "--peer: there is none called 'nobody'"),
+        (["bench", "cpu-speed", "--peer", "nobody"], "--peer: cpu-speed has none called 'nobody'"),
     ],
 )
 def test_a_wrong_bench_command_says_what_there_is(

@@ -111,6 +111,24 @@ def test_a_small_training_is_timed(monkeypatch):
         assert "GiB are needed" in gpu_speed.timed(gpu_speed.SHAPES["airline"], QUIET).rows[0][-1]
 
 
+def test_fits_that_compile_are_not_in_the_threshold(monkeypatch):
+    """Of each shape: on the CPU two, after which nothing is compiled in the background, and one on the GPU."""
+    compiling = {"cpu": 2, "cuda": 1}
+    fits = []
+
+    def seconds(x, y, trees, device, threads):
+        fits.append((len(x), device))
+        return 9.0 if fits.count(fits[-1]) <= compiling[device] else 1.0
+
+    waited = []
+    monkeypatch.setattr(gpu_threshold, "_seconds", seconds)
+    monkeypatch.setattr(gpu_threshold.BACKGROUND, "wait", lambda: waited.append(fits[-1]))
+    with emulated_gpu():
+        found = gpu_threshold.threshold(Options(small=True, peers=(), threads=1, repeats=1, tell=lambda line: None))
+    assert [row[2:] for row in found.rows] == 2 * [("1.00", "1.00", "9.00")]
+    assert waited == [(300, "cpu"), (300, "cpu"), (1_000, "cpu"), (1_000, "cpu")]
+
+
 @pytest.mark.slow
 def test_streams_are_timed_against_one_tree_at_a_time():
     small = Options(small=True, peers=(), threads=1, repeats=1, tell=lambda line: None)

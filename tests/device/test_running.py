@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -13,6 +14,7 @@ from support.builders import model_bytes, random_case
 
 import gpuboost as gb
 from gpuboost import losses
+from gpuboost._imports.collection import no_collection
 from gpuboost.backends.cpu.backend import Cpu
 from gpuboost.backends.cuda.backend import Cuda
 from gpuboost.backends.cuda.device.lock_step import in_lock_step
@@ -82,6 +84,7 @@ def test_models_in_lock_step_are_those_that_are_fitted_alone(gpu: Any) -> None:
 def test_memory_is_what_was_told(real_gpu: Any, params: dict[str, Any]) -> None:
     x, y = rows(500_000, 40)
     pool, most = real_gpu.cp.get_default_memory_pool(), 0
+    gc.collect()  # else the fit's collections free what earlier tests have left, which is not the fit's
     before = pool.used_bytes()
 
     def look(record: Any) -> None:
@@ -162,6 +165,18 @@ def test_every_loss(gpu: Any, name: str) -> None:
     assert found[0] == found[1]
 
 
+def test_a_fit_leaves_no_memory_in_use(real_gpu: Any) -> None:
+    """Without a collection of cycles."""
+    x, y = rows(50_000, 12)
+    pool = real_gpu.cp.get_default_memory_pool()
+    with no_collection():
+        gc.collect()
+        before = pool.used_bytes()
+        model = gb.GradientBoostingRegressor(n_estimators=20, device="cuda").fit(x, y, eval_set=[(x, y)])
+        assert pool.used_bytes() == before
+    assert model.n_iter_ == 20
+
+
 @pytest.mark.parametrize("workers", [1, 2, 4])
 @pytest.mark.parametrize("params", [{}, {"sampling": 0.4}, {"sampling": gb.MVS(0.2), "max_depth": 9}], ids=str)
 def test_workers_are_streams(gpu: Any, workers: int, params: dict[str, Any]) -> None:
@@ -180,6 +195,7 @@ def test_workers_are_streams(gpu: Any, workers: int, params: dict[str, Any]) -> 
 def test_memory_of_workers_is_what_was_told(real_gpu: Any) -> None:
     x, y = rows(500_000, 40)
     pool, most = real_gpu.cp.get_default_memory_pool(), 0
+    gc.collect()  # as above
     before = pool.used_bytes()
 
     def look(record: Any) -> None:

@@ -32,8 +32,15 @@ class Copies:
         with self._making:
             if key not in self._held:
                 self._held[key] = make()
-                weakref.finalize(original, self._held.pop, key, None)
+                weakref.finalize(original, _drop, weakref.ref(self), key).atexit = False
             return self._held[key]
+
+
+def _drop(copies: weakref.ref[Copies], key: int) -> None:
+    """Drop a copy whose original is gone, unless the copies are: an original may live longer than its backend."""
+    there = copies()
+    if there is not None:
+        there._held.pop(key, None)
 
 
 class ArrayCache:

@@ -139,6 +139,9 @@ class Cuda:
             return ()
         return [tuple(tree.as_tree() for tree in made) for made in self._leaves.repeat(handles, rounds, left)]
 
+    def forget_rounds(self) -> None:
+        self._rounds.forget()
+
     def collect(self, ensemble: Ensemble) -> Ensemble:
         return collected(ensemble)
 

@@ -74,6 +74,8 @@ class CudaSlot:
 
     def close(self) -> None:
         self._server.runtime.wait()  # it may still read the slot's trees
+        if not self._worker.rounds.is_open:  # no thread that was left to itself is building there
+            self._worker.rounds.forget()
 
     # parts of the above
 

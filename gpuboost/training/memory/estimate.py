@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
@@ -67,7 +68,11 @@ class Needs:
 def check_room(device: str, recipe: Recipe, needed: MemoryEstimate) -> None:
     """Raise DeviceError, with the sizes, if the GPU has not enough free memory for the training."""
     fewer = "with fewer workers, " if declared(ExecutionTraits, recipe.execution).has_workers else ""
-    free = open_gpu(device).free_memory
+    gpu = open_gpu(device)
+    free = gpu.free_memory
+    if needed.total > free:
+        gc.collect()  # a fit that was interrupted has its memory in a cycle, of its error's frames
+        free = gpu.free_memory
     if needed.total > free:
         n = needed.n_rows
         raise DeviceError(
@@ -108,6 +113,7 @@ def training_needs(
     rounds = ROUNDS * recipe.sequences * declared(ExecutionTraits, recipe.execution).workers
     few = replace(recipe, rounds=min(recipe.rounds, rounds), execution=synchronous(recipe.execution))
     boost(few, data, cast(Backend, backend), watch=watch, evaluate=watch.evaluate, resume=begin)
+    machine.forget_rounds()
     return Needs(MemoryEstimate(n, cuts.n_features, backend.breakdown(data)), tuple(runtime.functions))
 
 

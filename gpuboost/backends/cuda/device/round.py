@@ -163,7 +163,7 @@ class RecordedRound:
             self._runtime.wait()
         self._drop_graph()
         self._others = {}
-        self._before, self._now, self._buffers, self._postponed = [], [], {}, None
+        self._before, self._now, self._buffers, self._postponed, self._twins = [], [], {}, None, {}
 
     def call(self, work: Callable[[Unpack[Arguments]], T], *arguments: *Arguments, takes: bool = False) -> T:
         """The result of ``work`` for the arguments, or its result in the recorded round.
