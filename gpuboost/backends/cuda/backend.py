@@ -38,6 +38,7 @@ from gpuboost.backends.cuda.line_search import LineSearch
 from gpuboost.backends.cuda.outputs.one_tree import OneTreeOnDevice
 from gpuboost.backends.cuda.outputs.sketches import DeviceSketches
 from gpuboost.backends.cuda.plan import ArenaPlan
+from gpuboost.backends.cuda.prediction.answers import CudaAnswers
 from gpuboost.backends.cuda.prediction.contributions import CudaExplainer
 from gpuboost.backends.cuda.prediction.predict import CudaPredictor
 from gpuboost.backends.cuda.random_shape import RandomShapes
@@ -60,6 +61,7 @@ from gpuboost.errors import RecipeError
 from gpuboost.keys import Key
 from gpuboost.losses.arrays import is_of_arrays
 from gpuboost.losses.protocol import DrawnLoss, Loss, is_list_loss, is_on_host, is_smoothed, perturbs_labels
+from gpuboost.scoring.answers import Answer
 from gpuboost.scoring.questions import ScoreMetric
 from gpuboost.types import (
     Array,
@@ -114,6 +116,7 @@ class Cuda:
         self._sketches = DeviceSketches(*of_targets, all_reduce)
         self._line_search = LineSearch(self._runtime, self._arrays, self._rounds, self._leaves)
         self._predictor = CudaPredictor(self._runtime, self._binner)
+        self._answers = CudaAnswers(self._runtime)
         self._explainer = CudaExplainer(self._runtime, self._binner)
         self._metrics = ScoreMetrics(self._runtime, self._arrays, self._rounds)
         self._smoothing = CudaSmoothing(
@@ -355,6 +358,9 @@ class Cuda:
     def recorded_mean(self, loss: Loss, scores: Array, y: Array, weight: Array | None) -> RecordedValues:
         by = float(len(y)) if weight is None else self._weight_total(weight)
         return self._targets.recorded_mean(loss, self._arrays.array(scores, np.float64), y, weight, by)
+
+    def answer(self, asked: Answer, scores: Array) -> Array:
+        return self._answers(asked, scores)
 
     def predict(self, ensemble: Ensemble, x: Any) -> Array:
         if ensemble.components:
