@@ -169,7 +169,8 @@ class PredictionMixin(ABC):
 
     def _rows_and_device(self, X: Any) -> tuple[Any, str]:
         """The rows as numbers, and the device that predicts."""
-        check_is_fitted(self)
+        if "ensemble_" not in vars(self):  # scikit-learn's own question takes longer than a row's prediction
+            check_is_fitted(self)
         if self.ensemble_.components:
             on_gpu = gpu_of(X) is not None or str(self.device).startswith("cuda")
             if not (on_gpu and fit_for_gpus(self.ensemble_)):
@@ -182,10 +183,12 @@ class PredictionMixin(ABC):
         """(n, d), or a scipy matrix of them."""
         if isinstance(X, Dataset):
             return numbers(X, self.columns_)
-        X = collected(X if (frame := lazy_frame(X)) is None else self._needed(frame))
+        is_array = type(X) is np.ndarray or isinstance(X, DeviceMatrix)
+        if not is_array:
+            X = collected(X if (frame := lazy_frame(X)) is None else self._needed(frame))
         table = as_table(X)
         # scikit-learn's check of names and numbers of columns takes longer than a row's prediction; a Table has its own
-        is_plain = type(X) is np.ndarray and self.columns_.names is None and X.shape[1] == self.n_features_in_
+        is_plain = is_array and self.columns_.names is None and X.shape[1] == self.n_features_in_
         if not is_plain and not isinstance(X, Table):
             self._check_columns(X, table.names)
         return self.columns_.encode(table)

@@ -189,7 +189,8 @@ def link_of(loss: Loss) -> tuple[Link, float]:
     """
     if not isinstance(loss, BaseLoss):
         return "other", 1.0
-    if type(loss).inverse_link is BaseLoss.inverse_link:
+    own: Any = type(loss).inverse_link
+    if own is BaseLoss.inverse_link:
         return "identity", 1.0
     facts = loss.facts
     return (facts.link, facts.score_scale) if loss.link_scale == facts.score_scale else ("other", 1.0)

@@ -123,6 +123,7 @@ class Cuda:
             self._runtime, self._arrays, self._rounds, self._targets.given, ThreadPool(threads)
         )
         self._last_additive: tuple[Ensemble, additive.Additive] | None = None
+        self._last_collected: tuple[Ensemble, Ensemble] | None = None
 
     # the data, once
 
@@ -367,30 +368,36 @@ class Cuda:
             if self._last_additive is None or self._last_additive[0] is not ensemble:
                 self._last_additive = ensemble, additive.Additive.of(self, ensemble)
             return self._as_given(self._last_additive[1].predict(self, ensemble, x), x)
-        return self._as_given(self._predictor.predict(collected(ensemble), x), x)
+        return self._as_given(self._predictor.predict(self._collected(ensemble), x), x)
 
     def staged_predict(self, ensemble: Ensemble, x: Any) -> Iterator[Array]:
         if ensemble.components:
             staged = additive.staged_predict(self, ensemble, x, self._copied)
         else:
-            staged = self._predictor.staged_predict(collected(ensemble), x)
+            staged = self._predictor.staged_predict(self._collected(ensemble), x)
         for scores in staged:
             yield self._as_given(scores, x)
 
     def leaves(self, ensemble: Ensemble, x: Any) -> Array:
-        return self._as_given(self._predictor.leaves(collected(ensemble), x), x)
+        return self._as_given(self._predictor.leaves(self._collected(ensemble), x), x)
 
     def smoothing(self) -> Smoothing:
         """The verbs for components that are functions of bins. Lines in leaves are not supported."""
         return self._smoothing
 
     def contributions(self, ensemble: Ensemble, x: Any) -> Array:
-        return self._explainer.contributions(collected(ensemble), x)
+        return self._explainer.contributions(self._collected(ensemble), x)
 
     def interactions(self, ensemble: Ensemble, x: Any) -> Array:
-        return self._explainer.interactions(collected(ensemble), x)
+        return self._explainer.interactions(self._collected(ensemble), x)
 
     # parts of the above
+
+    def _collected(self, ensemble: Ensemble) -> Ensemble:
+        """``collected``, of the last ensemble at once: predictions ask for the same again and again."""
+        if self._last_collected is None or self._last_collected[0] is not ensemble:
+            self._last_collected = ensemble, collected(ensemble)
+        return self._last_collected[1]
 
     def _drawn(
         self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits, stream: Key
