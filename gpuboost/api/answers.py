@@ -29,7 +29,7 @@ def offset_of(X: Any, init_score: Any, n_rows: int, n_scores: int, *, fitted_wit
             "or init_score=0 if this is meant.",
             stacklevel=4,
         )
-    return of_scores(check_offset(on_host(init_score), n_rows), n_scores)
+    return None if init_score is None else of_scores(check_offset(on_host(init_score), n_rows), n_scores)
 
 
 def beside(offset: Offset | None, asked: Answer) -> Answer:

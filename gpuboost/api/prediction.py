@@ -176,8 +176,9 @@ class PredictionMixin(ABC):
             if not (on_gpu and fit_for_gpus(self.ensemble_)):
                 return self._numbers(on_host(X)), "cpu"
         X = as_device_array(X, self.device)
-        place = X.device if not isinstance(X, np.ndarray) and isinstance(X, DeviceMatrix) else None
-        return self._numbers(X), choose_to_predict(self.device, place).name
+        if isinstance(X, DeviceMatrix):
+            return self._numbers(X), X.device
+        return self._numbers(X), choose_to_predict(self.device).name
 
     def _numbers(self, X: Any) -> Any:
         """(n, d), or a scipy matrix of them."""

@@ -54,6 +54,17 @@ def test_more_trees_than_shared_memory_holds(rows_per_sm: int, monkeypatch: pyte
     assert scores.tobytes() == Reference().predict(ensemble, x).tobytes()
 
 
+def test_models_of_more_columns_follow_those_of_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The columns of a block's rows lie in shared memory, of which the kernel is given a limit once."""
+    monkeypatch.setattr(predict, "ROWS_PER_SM", 0)
+    machine = Cuda(emulated_runtime())
+    for columns in (3, 30, 3):
+        ensemble = random_ensemble(3, n_columns=columns, rounds=3)
+        x = probing_rows(ensemble, 40, 5)
+        scores = machine.to_host(machine.predict(ensemble, x))
+        assert scores.tobytes() == Reference().predict(ensemble, x).tobytes()
+
+
 def test_cuts_are_uploaded_once(monkeypatch: pytest.MonkeyPatch) -> None:
     runtime = emulated_runtime()
     machine, ensemble = Cuda(runtime), random_ensemble(6)

@@ -134,7 +134,7 @@ class CudaPredictor:
         columns = bins.tiles * bins.width
         shared = 8 * STAGE_NODES + columns * BLOCK_ROWS
         if not few and forest.compact is not None and shared <= self._runtime.block_memory:
-            self._kernel("predict_staged", shared_limit=shared)(
+            self._kernel("predict_staged", shared_limit=self._runtime.block_memory)(  # one limit, for any model
                 (min(-(-bins.n // BLOCK_ROWS), 3 * self._runtime.sm_count), sums.shape[0]), (STAGED_THREADS,),
                 steps=forest.compact, sets=forest.sets, values=forest.values, begin=forest.begin, depth=forest.depth,
                 output=forest.output, first=first, last=last, stride=forest.stride, rows=bins.rows, n=bins.n,
