@@ -158,6 +158,19 @@ def test_predictions_stay_on_the_device(case: str, gpu: FakeCupy, monkeypatch: p
             check_bits(answer.get(), one, "staged")
 
 
+def test_a_prediction_is_five_launches_and_a_question_about_infinities(gpu: FakeCupy) -> None:
+    """Nothing is uploaded again. The memset, and a copy of 8 bytes to the host, are of the search for infinities."""
+    model = gb.GradientBoostingClassifier(n_estimators=2, max_depth=2, device="cpu").fit(X, Y > 0)
+    model.set_params(device="cuda")
+    there = open_gpu("cuda:0").upload(X)
+    for verb, kernel in (("predict_proba", "write_two_classes"), ("predict", "write_labels")):
+        getattr(model, verb)(there)
+        before = gpu.counts.copy()
+        getattr(model, verb)(there)
+        kernels = {f"kernel {name}": 1 for name in ("find_infinite", "bin", "start", "predict_few", kernel)}
+        assert gpu.counts - before == {**kernels, "memset": 1, "D2H": 1, "sync": 2}
+
+
 def test_what_the_host_answers(gpu: FakeCupy) -> None:
     """Labels of text, logarithms, sorted quantiles, spreads, offsets: with the same bytes."""
     there = open_gpu("cuda:0").upload(X)
