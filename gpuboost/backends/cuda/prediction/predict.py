@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from operator import is_
 from typing import Any
 
 import numpy as np
@@ -65,6 +66,14 @@ class DeviceForest:
             runtime.upload(np.asarray(ensemble.bias, np.float64)),
             runtime.zeros(ensemble.n_outputs, np.float64),
         )
+
+    def begins_with(self, asked: Ensemble) -> bool:
+        """True if the first trees here are those of ``asked``, as of the first rounds of a model."""
+        own, n = self.ensemble, len(asked.trees)
+        if own is asked:
+            return True
+        same = own.cuts is asked.cuts and own.bias is asked.bias and own.factors[:n] == asked.factors
+        return same and all(map(is_, own.trees, asked.trees))
 
 
 class CudaPredictor:
@@ -155,7 +164,7 @@ class CudaPredictor:
                 f"x: the model was trained on {columns} features; this has {x.shape[1]}. "
                 "Give the columns of the training data, in their order."
             )
-        if self._last is None or self._last.ensemble is not ensemble:
+        if self._last is None or not self._last.begins_with(ensemble):
             self._last = DeviceForest.of(ensemble, self._runtime)
         return self._last, self._binner.quantise(x, ensemble.cuts, by_column=False)
 
