@@ -34,7 +34,7 @@ class DeviceMatrix(ABC):
     a launch.
     """
 
-    array: Array  # of the device, C-ordered
+    array: Array  # of the device, C-ordered; None for rows in files
 
     @property
     @abstractmethod
