@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,25 +27,38 @@ EVERY_VALUE = float(np.finfo(np.float64).max)
 """The threshold of a split that sends every value left and only missing ones right."""
 
 
-@runtime_checkable
-class DeviceMatrix(Protocol):
+class DeviceMatrix(ABC):
     """(n, d) float32 or float64 matrix of the user on a device, and its operations for the host.
 
-    ``x[rows]``, by number or mask, stays on the device.
+    ``x[rows]``, by number or mask, stays on the device. A class, since ``isinstance`` of a protocol takes longer than
+    a launch.
     """
 
+    array: Array  # of the device, C-ordered; None for rows in files
+
     @property
+    @abstractmethod
     def device(self) -> str: ...  # "cuda:0"
     @property
+    @abstractmethod
     def shape(self) -> tuple[int, int]: ...
+    @abstractmethod
     def __getitem__(self, rows: NDArray[Any]) -> DeviceMatrix: ...
+    @abstractmethod
     def host_rows(self, rows: NDArray[np.int64] | None) -> NDArray[Any]: ...  # (m, d), of all rows if None
+    @abstractmethod
     def host_column(self, f: int) -> NDArray[Any]: ...  # (n,)
+    @abstractmethod
     def with_columns(self, columns: Mapping[int, NDArray[np.float64]]) -> DeviceMatrix: ...  # (n,) replacements
+    @abstractmethod
     def arranged(self, columns: Sequence[int | Array]) -> DeviceMatrix: ...  # numbers of columns, or (n,) values
+    @abstractmethod
     def groups(self, grouping: Any, *, to_host: bool) -> Any: ...  # category_groups.Grouping -> RowGroups
+    @abstractmethod
     def first_infinite(self) -> tuple[int, int] | None: ...  # its row and column
+    @abstractmethod
     def on_same_device(self, host: NDArray[Any]) -> Array: ...  # a copy of a host array
+    @abstractmethod
     def wait(self) -> None: ...  # for all work on the device
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 from gpuboost.data.dataset import Dataset
 from gpuboost.data.offsets import Offset, check_offset, of_scores
+from gpuboost.scoring.answers import Answer
 from gpuboost.training.devices import on_host
-from gpuboost.types import Array
 
 
 def offset_of(X: Any, init_score: Any, n_rows: int, n_scores: int, *, fitted_with: bool) -> Offset | None:
@@ -30,9 +29,9 @@ def offset_of(X: Any, init_score: Any, n_rows: int, n_scores: int, *, fitted_wit
             "or init_score=0 if this is meant.",
             stacklevel=4,
         )
-    return of_scores(check_offset(on_host(init_score), n_rows), n_scores)
+    return None if init_score is None else of_scores(check_offset(on_host(init_score), n_rows), n_scores)
 
 
-def beside(offset: Offset | None, finish: Callable[[Array], Any]) -> Callable[[Array], Any]:
-    """``finish`` of the scores plus the offset."""
-    return finish if offset is None else lambda scores: finish(scores + offset)
+def beside(offset: Offset | None, asked: Answer) -> Answer:
+    """The same answer of the scores plus the offset, which the host adds."""
+    return asked if offset is None else Answer(lambda scores: asked(scores + offset))

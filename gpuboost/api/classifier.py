@@ -24,8 +24,10 @@ from gpuboost.growth import CategoricalSplits
 from gpuboost.langevin import Langevin
 from gpuboost.losses.protocol import Loss
 from gpuboost.losses.start_values import needs_one_score
-from gpuboost.model.outputs import decision, labels, probabilities
+from gpuboost.model.answers import decision_asked, labels_asked, probabilities_asked
+from gpuboost.model.outputs import probabilities
 from gpuboost.predictor import ClassifierPredictor
+from gpuboost.scoring.answers import Answer
 from gpuboost.training.devices import on_host
 from gpuboost.training.rows import LabelledRows
 from gpuboost.training.targets import TrainingTarget, classification
@@ -235,15 +237,18 @@ class GradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         """``predict`` after each round."""
         return self._staged_answers(X, self._labels, init_score=init_score, n_rounds=n_rounds)
 
-    def _probabilities(self, scores: Array) -> NDArray[np.float64]:
-        return probabilities(self.loss_, scores)
+    def _decision(self) -> Answer:
+        return decision_asked(self.loss_)
 
-    def _log_probabilities(self, scores: Array) -> NDArray[np.float64]:
-        with np.errstate(divide="ignore"):
-            return np.log(self._probabilities(scores))
+    def _probabilities(self) -> Answer:
+        return probabilities_asked(self.loss_)
 
-    def _labels(self, scores: Array) -> NDArray[Any]:
-        return labels(self.loss_, self.classes_, scores)
+    def _labels(self) -> Answer:
+        return labels_asked(self.loss_, self.classes_)
 
-    def _decision(self, scores: Array) -> NDArray[np.float64]:
-        return decision(self.loss_, scores)
+    def _log_probabilities(self) -> Answer:
+        def logarithms(scores: Array) -> NDArray[np.float64]:
+            with np.errstate(divide="ignore"):
+                return np.log(probabilities(self.loss_, scores))
+
+        return Answer(logarithms)  # on the host, as the logarithms are NumPy's

@@ -18,12 +18,14 @@ from gpuboost.langevin import Langevin
 from gpuboost.losses.base import estimates_spread
 from gpuboost.losses.protocol import Loss
 from gpuboost.losses.residual import Quantiles
+from gpuboost.model.answers import predictions_asked
 from gpuboost.posterior import Uncertainty, interval, interval_outputs, member_rounds, uncertainty
 from gpuboost.posterior.inference_data import inference_data
 from gpuboost.posterior.members import too_short
+from gpuboost.scoring.answers import Answer
 from gpuboost.training.fit_record import FitRecord
 from gpuboost.training.parameters import integer
-from gpuboost.types import Array, Ensemble
+from gpuboost.types import Ensemble
 
 MEMBERS = 10
 """Default number of posterior draws."""
@@ -37,8 +39,8 @@ class PosteriorMixin(ABC):
     best_iteration_: int | None
     langevin: Langevin | None
     posterior_samples: int | None
-    _answer: Callable[[Any, Callable[[Array], Any]], Any]
-    _staged_answers: Callable[[Any, Callable[[Array], Any]], Iterator[Any]]
+    _answer: Callable[[Any, Callable[[], Answer]], Any]
+    _staged_answers: Callable[[Any, Callable[[], Answer]], Iterator[Any]]
     _fit_record: Callable[[], FitRecord]
 
     def posterior_members(self, X: Any, samples: int | None = None, burn_in: float = 0.5) -> NDArray[np.float64]:
@@ -75,7 +77,7 @@ class PosteriorMixin(ABC):
         why = self._chain_too_short(burn_in)
         if why:
             warnings.warn(why, OutsideTheoryWarning, stacklevel=3)
-        staged = enumerate(self._staged_answers(X, np.array), start=1)
+        staged = enumerate(self._staged_answers(X, _scores), start=1)
         return np.stack([scores for round_, scores in staged if round_ in chosen])
 
     def predict_uncertainty(self, X: Any, samples: int | None = None, burn_in: float = 0.5) -> Uncertainty:
@@ -128,11 +130,11 @@ class PosteriorMixin(ABC):
         check_is_fitted(self)
         if isinstance(self.loss_, Quantiles):
             low, high = interval_outputs(self.loss_, coverage, kind)
-            predicted: NDArray[np.float64] = self._answer(X, self.loss_.inverse_link)
+            predicted: NDArray[np.float64] = self._answer(X, lambda: predictions_asked(self.loss_))
             return predicted[:, [low, high]]
         if not is_one_of(kind, ("mean",)) and not isinstance(self.langevin, Langevin) and estimates_spread(self.loss_):
             kind = "observation" if kind is None else kind
-            return interval(self.loss_, self._answer(X, np.array)[None], coverage, kind)
+            return interval(self.loss_, self._answer(X, _scores)[None], coverage, kind)
         kind = "mean" if kind is None else kind
         members = self.posterior_members(X, samples, burn_in)
         return interval(self.loss_, members, coverage, kind, self._temperature())
@@ -140,7 +142,7 @@ class PosteriorMixin(ABC):
     def trace(self, X: Any) -> NDArray[np.float64]:
         """(rounds, k, n) float64 scores after every round, for ``gb.posterior.diagnose`` and ``gb.plot.trace``."""
         check_is_fitted(self)
-        return np.stack(list(self._staged_answers(X, np.array)))
+        return np.stack(list(self._staged_answers(X, _scores)))
 
     def to_inference_data(self, X: Any, burn_in: float = 0.5) -> Any:
         """The scores of these rows along the chain as an ``arviz.InferenceData`` of one chain.
@@ -206,3 +208,7 @@ class PosteriorMixin(ABC):
         if self.langevin.inverse_temperature is None or not self.ensemble_.trees:
             return self.langevin.beta(1.0)
         return self.langevin.inverse_temperature / float(self.ensemble_.trees[0].nodes.cover[0])
+
+
+def _scores() -> Answer:
+    return Answer(np.array)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,11 +24,15 @@ from gpuboost.errors import InputError
 from gpuboost.model.rounds import rounds_of
 from gpuboost.model.used_columns import used_columns
 from gpuboost.predictor import ClassifierPredictor, ModelPredictor, predictor_of
+from gpuboost.scoring.answers import Answer
 from gpuboost.training import parameters
 from gpuboost.training.devices import as_device_array, machine_of, on_host, to_caller_device
 from gpuboost.training.files import Saved
 from gpuboost.training.rows import numbers
 from gpuboost.types import Array, DeviceMatrix, Ensemble
+
+Ask: TypeAlias = Callable[[], Answer]
+"""A function that makes the answer for a caller, once the model is known to be fitted"""
 
 
 class PredictionMixin(ABC):
@@ -91,12 +95,7 @@ class PredictionMixin(ABC):
         self._needs_trees("predict_contributions")
         part = rounds_of(self.ensemble_, n_rounds)
         x, machine = self._asked(X)
-        values: NDArray[np.float64] = to_caller_device(
-            machine,
-            x,
-            machine.contributions(part, x),
-            lambda v: self._of_columns(v[:, 0] if v.shape[1] == 1 else v),
-        )
+        values: NDArray[np.float64] = self._explanations(machine, x, machine.contributions(part, x), self._of_columns)
         return values
 
     def predict_interactions(self, X: Any, *, n_rounds: Any = None) -> NDArray[np.float64]:
@@ -122,42 +121,43 @@ class PredictionMixin(ABC):
         part = rounds_of(self.ensemble_, n_rounds)
         x, machine = self._asked(X)
 
-        def finish(values: Any) -> Any:
-            of_rows = self._of_columns(values[:, 0] if values.shape[1] == 1 else values)
-            return self._of_columns(of_rows.swapaxes(-1, -2)).swapaxes(-1, -2)
+        def of_pairs(values: Any) -> Any:
+            return self._of_columns(self._of_columns(values).swapaxes(-1, -2)).swapaxes(-1, -2)
 
-        values: NDArray[np.float64] = to_caller_device(machine, x, machine.interactions(part, x), finish)
+        values: NDArray[np.float64] = self._explanations(machine, x, machine.interactions(part, x), of_pairs)
         return values
+
+    def _explanations(self, machine: Backend, x: Any, found: Array, of_columns: Callable[[Any], Any]) -> Any:
+        """(n, k, ...) values of the columns that trees see, as (n, ...) if k is 1, and of the columns of X."""
+        n, k, *rest = found.shape
+        found = found.reshape((n, *rest)) if k == 1 else found
+        return to_caller_device(machine, x, found, None if self.columns_.statistics is None else Answer(of_columns))
 
     def _of_columns(self, values: Any) -> Any:
         """Values of the columns that trees see as values of the columns of X, on the last axis."""
         statistics = self.columns_.statistics
         return values if statistics is None else statistics.folded(values, self.n_features_in_)
 
-    def _answer(self, X: Any, finish: Callable[[Array], Any], *, init_score: Any = None, n_rounds: Any = None) -> Any:
-        """``finish`` of the (k, n) float64 scores."""
+    def _answer(self, X: Any, ask: Ask, *, init_score: Any = None, n_rounds: Any = None) -> Any:
+        """The answer, of the (k, n) float64 scores."""
         x, device = self._rows_and_device(X)
-        part, finish = self._part(X, x, finish, init_score, n_rounds)
+        part, asked = self._part(X, x, ask, init_score, n_rounds)
         few = FIRST.scores(part, x) if device == "cpu" else None
         if few is not None:
-            return finish(few)
+            return asked(few)
         machine = self._machine(device)
-        return to_caller_device(machine, x, machine.predict(part, x), finish)
+        return to_caller_device(machine, x, machine.predict(part, x), asked)
 
-    def _staged_answers(
-        self, X: Any, finish: Callable[[Array], Any], *, init_score: Any = None, n_rounds: Any = None
-    ) -> Iterator[Any]:
+    def _staged_answers(self, X: Any, ask: Ask, *, init_score: Any = None, n_rounds: Any = None) -> Iterator[Any]:
         x, machine = self._asked(X)
-        part, finish = self._part(X, x, finish, init_score, n_rounds)
-        return (to_caller_device(machine, x, scores, finish) for scores in machine.staged_predict(part, x))
+        part, asked = self._part(X, x, ask, init_score, n_rounds)
+        return (to_caller_device(machine, x, scores, asked) for scores in machine.staged_predict(part, x))
 
-    def _part(
-        self, X: Any, x: Any, finish: Callable[[Array], Any], init_score: Any, n_rounds: Any
-    ) -> tuple[Ensemble, Callable[[Array], Any]]:
-        """The rounds to predict by, and ``finish`` beside the offsets; x: the rows of X as numbers."""
+    def _part(self, X: Any, x: Any, ask: Ask, init_score: Any, n_rounds: Any) -> tuple[Ensemble, Answer]:
+        """The rounds to predict by, and the answer beside the offsets; x: the rows of X as numbers."""
         part, has_offsets = rounds_of(self.ensemble_, n_rounds), self._has_offsets()
         offset = offset_of(X, init_score, x.shape[0], part.n_outputs, fitted_with=has_offsets)
-        return part, beside(offset, finish)
+        return part, beside(offset, ask())
 
     def _asked(self, X: Any) -> tuple[Any, Backend]:
         """The rows as numbers, and the backend that predicts."""
@@ -169,23 +169,27 @@ class PredictionMixin(ABC):
 
     def _rows_and_device(self, X: Any) -> tuple[Any, str]:
         """The rows as numbers, and the device that predicts."""
-        check_is_fitted(self)
+        if "ensemble_" not in vars(self):  # scikit-learn's own question takes longer than a row's prediction
+            check_is_fitted(self)
         if self.ensemble_.components:
             on_gpu = gpu_of(X) is not None or str(self.device).startswith("cuda")
             if not (on_gpu and fit_for_gpus(self.ensemble_)):
                 return self._numbers(on_host(X)), "cpu"
         X = as_device_array(X, self.device)
-        place = X.device if not isinstance(X, np.ndarray) and isinstance(X, DeviceMatrix) else None
-        return self._numbers(X), choose_to_predict(self.device, place).name
+        if isinstance(X, DeviceMatrix):
+            return self._numbers(X), X.device
+        return self._numbers(X), choose_to_predict(self.device).name
 
     def _numbers(self, X: Any) -> Any:
         """(n, d), or a scipy matrix of them."""
         if isinstance(X, Dataset):
             return numbers(X, self.columns_)
-        X = collected(X if (frame := lazy_frame(X)) is None else self._needed(frame))
+        is_array = type(X) is np.ndarray or isinstance(X, DeviceMatrix)
+        if not is_array:
+            X = collected(X if (frame := lazy_frame(X)) is None else self._needed(frame))
         table = as_table(X)
         # scikit-learn's check of names and numbers of columns takes longer than a row's prediction; a Table has its own
-        is_plain = type(X) is np.ndarray and self.columns_.names is None and X.shape[1] == self.n_features_in_
+        is_plain = is_array and self.columns_.names is None and X.shape[1] == self.n_features_in_
         if not is_plain and not isinstance(X, Table):
             self._check_columns(X, table.names)
         return self.columns_.encode(table)

@@ -21,13 +21,14 @@ from gpuboost.data.query_column import without_group
 from gpuboost.growth import CategoricalSplits
 from gpuboost.langevin import Langevin
 from gpuboost.losses.protocol import Loss, debiases
+from gpuboost.model.answers import FIRST_SCORE
 from gpuboost.posterior import Uncertainty, uncertainty
 from gpuboost.reports.report import Verdict
+from gpuboost.scoring.answers import Answer
 from gpuboost.training.callbacks import metrics_of
 from gpuboost.training.devices import on_host
 from gpuboost.training.rows import LabelledRows, check_columns, labelled, of_lists
 from gpuboost.training.targets import TrainingTarget, checked_queries, ranking
-from gpuboost.types import Array
 
 
 @completed
@@ -343,5 +344,5 @@ class GradientBoostingRanker(GradientBoosting):
         return first(rows.y.astype(np.float64), scores[None], rows.metadata.weight, self.loss_, start)
 
 
-def _values(scores: Array) -> NDArray[np.float64]:
-    return np.asarray(scores[0])
+def _values() -> Answer:
+    return FIRST_SCORE

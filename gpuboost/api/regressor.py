@@ -25,6 +25,8 @@ from gpuboost.langevin import Langevin
 from gpuboost.losses.base import BaseLoss, estimates_spread
 from gpuboost.losses.protocol import Loss
 from gpuboost.losses.residual import Quantiles
+from gpuboost.model.answers import predictions_asked
+from gpuboost.scoring.answers import Answer
 from gpuboost.training.devices import on_host
 from gpuboost.training.rows import LabelledRows
 from gpuboost.training.targets import TrainingTarget, regression
@@ -185,7 +187,7 @@ class GradientBoostingRegressor(RegressorMixin, GradientBoosting):
                 f"{self.loss_.name!r}. Train with loss='gaussian_nll', 'log_normal_nll', 'gamma_nll' or "
                 "'negative_binomial_nll'."
             )
-        both: NDArray[np.float64] = self._answer(X, self._mean_and_spread, init_score=init_score, n_rounds=n_rounds)
+        both: NDArray[np.float64] = self._answer(X, self._spread, init_score=init_score, n_rounds=n_rounds)
         return both if output == "all" else both[:, 1]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, init_score: Any = None) -> float:
@@ -227,8 +229,11 @@ class GradientBoostingRegressor(RegressorMixin, GradientBoosting):
         assert variance is not None  # see estimates_spread
         return np.column_stack([mean, np.sqrt(variance)])
 
-    def _values(self, scores: Array) -> NDArray[np.float64]:
-        return np.asarray(self.loss_.inverse_link(scores))
+    def _values(self) -> Answer:
+        return predictions_asked(self.loss_)
+
+    def _spread(self) -> Answer:
+        return Answer(self._mean_and_spread)
 
 
 def _judged(

@@ -115,17 +115,14 @@ def choose(device: object, cells: int | None = None, on: str | None = None) -> C
     return Choice(device, f"asked for by device={device!r}: {usable[0].description}.")
 
 
-def choose_to_predict(device: object, on: str | None = None) -> Choice:
-    """The device to predict with: the CPU, with a warning, if a model's GPU is missing. The result is the same.
+def choose_to_predict(device: object) -> Choice:
+    """The device to predict rows of the host with: the CPU, with a warning, if a model's GPU is missing.
 
-    Raises:
-        RecipeError, DeviceError: as ``choose``; an unusable GPU is no error if X is on the host.
+    The result is the same. Raises RecipeError as ``choose``.
     """
     try:
-        return choose(device, on=on)
+        return choose(device)
     except DeviceError as error:
-        if on is not None:
-            raise
         why = str(error).removesuffix(OTHERWISE)
         warnings.warn(f"{why}. The CPU predicts instead, the same to the last bit.", stacklevel=5)
         return Choice("cpu", why)

@@ -19,6 +19,7 @@ from gpuboost.backends.numerics.probabilities import ProbabilityRule
 from gpuboost.backends.smoothing import Smoothing
 from gpuboost.keys import Key
 from gpuboost.losses.protocol import DrawnLoss, Loss
+from gpuboost.scoring.answers import Answer
 from gpuboost.scoring.questions import ScoreMetric, ValuesOfRounds
 from gpuboost.types import (
     Array,
@@ -52,7 +53,7 @@ class Capabilities:
     base_learners: bool = True  # base learners other than trees: ``smoothing``
     list_losses: bool = True  # losses of whole queries
     one_tree: bool = True  # one tree for several outputs: ``OneTreeGrower``
-    metrics: bool = False  # metrics of scores that stay on the machine: ``Evaluator``
+    metrics: bool = False  # metrics and answers of scores that stay on the machine: ``Evaluator``
     recorded_metrics: bool = False  # metrics that are part of the verbs of a round: ``RoundEvaluator``
     repeated_rounds: bool = False  # rounds like the last one without its verbs: ``Repeater``
     worker_streams: bool = False  # ``slots``: an execution context for each of several workers beside the server
@@ -345,10 +346,14 @@ class OneTreeGrower(Protocol):
 
 
 class Evaluator(Protocol):
-    """The verbs of metrics on a device, for machines that have ``Capabilities.metrics``; others copy the scores.
+    """The verbs of scores that stay on a device, for machines that have ``Capabilities.metrics``; others copy them.
 
     They return without waiting. The functions that they return wait for the value of the scores as they were.
     """
+
+    def answer(self, asked: Answer, scores: Array) -> Array:
+        """The answer of (k, n) scores by its rule, which it must have; on the device."""
+        ...
 
     def score_metric(self, asked: ScoreMetric, scores: Array) -> Callable[[], float]:
         """The metric of (k, n) scores, with the bits of the function of ``gpuboost.metrics`` that it stands for."""

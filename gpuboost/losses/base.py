@@ -181,6 +181,21 @@ def facts_of(loss: Loss) -> LossFacts:
     return loss.facts if isinstance(loss, BaseLoss) else FOREIGN
 
 
+def link_of(loss: Loss) -> tuple[Link, float]:
+    """The link function that makes predictions of scores, and the factor of the scores in front of it.
+
+    That of every score by itself; "identity" may be of the first score alone. "other" where ``inverse_link`` is another
+    function, or the factor depends on a parameter: its product with a score then need not have the same bits.
+    """
+    if not isinstance(loss, BaseLoss):
+        return "other", 1.0
+    own: Any = type(loss).inverse_link
+    if own is BaseLoss.inverse_link:
+        return "identity", 1.0
+    facts = loss.facts
+    return (facts.link, facts.score_scale) if loss.link_scale == facts.score_scale else ("other", 1.0)
+
+
 def checked_loss(loss: Any) -> Loss:
     """The loss. Raises RecipeError if it is none, such as the name of one."""
     if isinstance(loss, type) or not hasattr(loss, "task"):

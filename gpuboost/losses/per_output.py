@@ -98,6 +98,10 @@ class PerOutput(BaseLoss):
         return self.loss.curvature_change
 
     @property
+    def link_scale(self) -> float:
+        return float(getattr(self.loss, "link_scale", 1.0))
+
+    @property
     def row_value(self) -> RowValue:
         return _row_value(self.loss.value)
 

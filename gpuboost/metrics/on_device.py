@@ -9,14 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from gpuboost.losses.averages import SAFE, exact_sum
-from gpuboost.losses.base import BaseLoss
-from gpuboost.losses.binary import Exponential, Logistic
-from gpuboost.losses.positive import Gamma, Poisson, Tweedie
+from gpuboost.losses.base import link_of
 from gpuboost.losses.protocol import Loss
 from gpuboost.losses.residual import Quantiles
 from gpuboost.losses.softmax import Softmax
@@ -154,15 +151,10 @@ def _link_of(loss: Loss, metric: str) -> tuple[Link, float] | None:
     None if a device has no such function."""
     if metric in ("coverage", "interval_width"):
         return ("identity", 1.0) if isinstance(loss, Quantiles) else None
-    if isinstance(loss, Softmax):
-        return ("softmax", 1.0) if metric == "brier" else None
-    if isinstance(loss, (Logistic, Exponential)):
-        return "logistic", loss.link_scale
-    if isinstance(loss, (Poisson, Gamma, Tweedie)):
-        return "log", 1.0
-    kind: Any = type(loss)
-    plain = isinstance(loss, BaseLoss) and kind.inverse_link is BaseLoss.inverse_link
-    return ("identity", 1.0) if plain and loss.task == "regression" else None
+    link, scale = link_of(loss)
+    if link == "other" or (link == "softmax" and metric != "brier"):
+        return None
+    return None if link == "identity" and loss.task != "regression" else (link, scale)
 
 
 def _twice(mean: float) -> float:

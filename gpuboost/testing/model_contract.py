@@ -17,6 +17,7 @@ from gpuboost.boosting import boost
 from gpuboost.growth import DepthWise
 from gpuboost.losses import Loss
 from gpuboost.metrics import get as get_metric
+from gpuboost.model.answers import FIRST_SCORE, decision_asked, labels_asked, predictions_asked, probabilities_asked
 from gpuboost.recipe import Recipe
 from gpuboost.steps import automatic
 from gpuboost.testing.cases import Case, as_sparse, random_case, stump
@@ -150,6 +151,19 @@ class ModelContract(MachineCases, ABC):
                 answers = [cast(Evaluator, machine).score_metric(asked, scores) for _ in range(3)]
                 expected = metric(data.y, machine.to_host(scores), weight, loss, data.query_start)
                 assert [metric.finish(answer()) for answer in answers] == 3 * [expected]
+
+    @needs("metrics")
+    def test_answers_have_the_bits_of_the_functions_of_scores(self) -> None:
+        classes, counts = np.array([0.0, 2.5, 7.0]), predictions_asked(losses.Poisson())
+        for loss in (losses.Exponential(), losses.Softmax(3)):
+            machine, case = self.machine(), self._case(7, target="binary" if loss.n_outputs == 1 else "3")
+            scores = varied_scores(machine, case.data, loss.n_outputs)
+            own = probabilities_asked(loss), labels_asked(loss, classes[: max(2, loss.n_outputs)]), decision_asked(loss)
+            for asked in (*own, FIRST_SCORE, *([counts] if loss.n_outputs == 1 else [])):
+                found = machine.to_host(cast(Evaluator, machine).answer(asked, scores))
+                expected = np.asarray(asked(machine.to_host(scores)))
+                assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+                assert found.tobytes() == expected.tobytes()
 
     @needs("recorded_metrics")
     def test_metrics_in_rounds_are_those_of_the_scores_after_each(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -16,7 +16,7 @@ from gpuboost._imports.collection import no_collection
 from gpuboost.backends.cuda.device.dry_run import DryRun
 from gpuboost.backends.cuda.device.gpus import gpu_of, open_gpu
 from gpuboost.backends.devices import Choice, choose
-from gpuboost.backends.protocol import Backend
+from gpuboost.backends.protocol import Backend, Evaluator
 from gpuboost.data.dataset import Dataset
 from gpuboost.data.row_metadata import RowMetadata
 from gpuboost.data.tables import Table
@@ -33,6 +33,7 @@ from gpuboost.recipe import Recipe
 from gpuboost.records import declared
 from gpuboost.sampling import EveryRow
 from gpuboost.sampling.protocol import SamplingTraits
+from gpuboost.scoring.answers import Answer
 from gpuboost.steps import NewtonStep
 from gpuboost.training.base_learners import families_on_gpus, not_on_gpus
 from gpuboost.training.callbacks import Monitoring, RawEvalSet
@@ -90,25 +91,19 @@ def on_host(values: Any) -> Any:
     return runtime.download(runtime.as_device_array(values))
 
 
-def to_caller_device(machine: Backend, x: Any, found: Array, finish: Callable[[Array], Any] | None = None) -> Any:
-    """``finish`` of a backend's result: on the device if x is there, unless it is text.
+def to_caller_device(machine: Backend, x: Any, found: Array, asked: Answer | None = None) -> Any:
+    """The answer of a backend's result, or the result itself: on the device if x is there, unless it is text.
 
-    The scores of a single output stay on the device; other results are finished on the host.
+    Where the answer has no rule for a device, the host makes it of a copy of the result.
     """
     if isinstance(x, np.ndarray) or not isinstance(x, DeviceMatrix):
-        return found if finish is None else finish(found)
-    if finish is None or (found.shape[0] == 1 and len(found.shape) == 2 and _hands_on(finish)):
+        return found if asked is None else asked(found)
+    if asked is None or asked.rule is not None:
+        answer = found if asked is None else cast(Evaluator, machine).answer(asked, found)
         x.wait()
-        return found if finish is None else found[0]
-    answer = np.asarray(finish(machine.to_host(found)))
-    return x.on_same_device(answer) if answer.dtype.kind in "biuf" else answer
-
-
-def _hands_on(finish: Callable[[Array], Any]) -> bool:
-    """True if ``finish`` only reshapes (1, n) scores to (n,)."""
-    probe = np.zeros((1, 1))
-    answer = finish(probe)
-    return np.shape(answer) == (1,) and np.shares_memory(answer, probe)
+        return answer
+    of_host = np.asarray(asked(machine.to_host(found)))
+    return x.on_same_device(of_host) if of_host.dtype.kind in "biuf" else of_host
 
 
 def _forget() -> None:

@@ -1,16 +1,12 @@
 // Sort keys of the probabilities of one class among several, for the areas of curves.cu. In front: common.cuh,
-// ordered_float.cuh and exp_of.
+// links.cuh, ordered_float.cuh and exp_of.
 
 // tops, totals (n,): of each row the largest score, and the sum of e^(score - largest), from the first class on.
 extern "C" __global__ void __launch_bounds__(256)
 sum_odds(const f64 *scores, i32 n, i32 k, f64 *tops, f64 *totals)
 {
     for (i32 i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {
-        f64 top = scores[i];
-        for (i32 c = 1; c < k; ++c) {
-            const f64 score = scores[(i64)c * n + i];
-            top = score > top ? score : top;
-        }
+        const f64 top = top_of(scores + i, n, k);
         f64 total = 0.0;
         for (i32 c = 0; c < k; ++c)
             total += exp_of(scores[(i64)c * n + i] - top);

@@ -1,7 +1,6 @@
 // Means over rows of a term of the prediction and the target (metrics/formulas.py), as exact sums. In front: common.cuh,
-// pieces.cuh, exp_of and log_of.
+// links.cuh, pieces.cuh, exp_of and log_of.
 
-enum Link { IDENTITY, LOGARITHM, LOGISTIC };
 enum Rule {
     SQUARED, ABSOLUTE, RELATIVE, SYMMETRIC, LOGARITHMIC, POISSON, GAMMA, TWEEDIE, QUANTILE, EXPECTILE, HUBER, COVERAGE,
     WIDTH
@@ -64,11 +63,7 @@ write_terms(const f64 *y, const f64 *scores, i32 n, i32 k, i32 link, f64 scale, 
             }
             terms[i] = rule == WIDTH ? top - f : (f64)(f <= y[i] && y[i] <= top);
         } else {
-            if (link != IDENTITY) {
-                const f64 e = exp_of(link == LOGISTIC ? -(scale * f) : f < 700.0 ? f : 700.0);
-                f = link == LOGISTIC ? 1.0 / (1.0 + e) : e;
-            }
-            terms[i] = term_of(y[i], f, rule, a);
+            terms[i] = term_of(y[i], prediction_of(f, link, scale), rule, a);
         }
     }
 }
@@ -80,9 +75,8 @@ write_class_terms(const f64 *y, const f64 *scores, i32 n, i32 k, f64 *terms)
 {
     for (i32 i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {
         const f64 *own = scores + i;
-        f64 top = own[0], total = 0.0, sum = 0.0;
-        for (i32 c = 1; c < k; ++c)
-            top = own[(i64)c * n] > top ? own[(i64)c * n] : top;
+        const f64 top = top_of(own, n, k);
+        f64 total = 0.0, sum = 0.0;
         for (i32 at = 0; at < 2 * k; ++at) {
             const i32 c = at < k ? at : at - k;
             const f64 e = exp_of(own[(i64)c * n] - top);

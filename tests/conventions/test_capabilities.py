@@ -30,7 +30,7 @@ VERBS = {
     "line_search": ("line_search", "length_along"),
     "base_learners": ("smoothing",),
     "one_tree": ("grow_together", "squared_norms", "chosen_outputs", "projected_outputs"),
-    "metrics": ("score_metric", "mean_loss"),
+    "metrics": ("score_metric", "mean_loss", "answer"),
     "recorded_metrics": ("recorded_metric", "recorded_mean"),
     "repeated_rounds": ("repeat",),
     "worker_streams": ("slots",),

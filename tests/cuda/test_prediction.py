@@ -78,6 +78,34 @@ def test_more_trees_than_shared_memory_holds(rows_per_sm: int, monkeypatch: pyte
     assert scores.tobytes() == Reference().predict(ensemble, x).tobytes()
 
 
+@pytest.mark.parametrize("scale", [1.0, 0.5])
+def test_first_rounds_are_no_other_model(scale: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trees of a model are uploaded once, also for predictions by its first rounds; not for other factors."""
+    machine, ensemble, made = Cuda(emulated_runtime()), random_ensemble(8, rounds=6, n_outputs=2, scale=scale), []
+    make = predict.DeviceForest.of
+    monkeypatch.setattr(predict.DeviceForest, "of", lambda one, runtime: made.append(one) or make(one, runtime))
+    x = probing_rows(ensemble, 20, 2)
+    other = replace(ensemble, factors=tuple(2.0 * factor for factor in ensemble.factors))
+    of_other_trees = replace(ensemble, trees=ensemble.trees[2:] + ensemble.trees[:2])
+    for asked in (ensemble, ensemble.first(3), ensemble.first(0), ensemble, other, other.first(2), of_other_trees):
+        found = machine.to_host(machine.predict(asked, x))
+        assert found.tobytes() == Reference().predict(asked, x).tobytes()
+        leaves = machine.to_host(machine.leaves(asked, x))
+        assert leaves.tobytes() == Reference().leaves(asked, x).tobytes()
+    assert made == [ensemble, other, of_other_trees]
+
+
+def test_models_of_more_columns_follow_those_of_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The columns of a block's rows lie in shared memory, of which the kernel is given a limit once."""
+    monkeypatch.setattr(predict, "ROWS_PER_SM", 0)
+    machine = Cuda(emulated_runtime())
+    for columns in (3, 30, 3):
+        ensemble = random_ensemble(3, n_columns=columns, rounds=3)
+        x = probing_rows(ensemble, 40, 5)
+        scores = machine.to_host(machine.predict(ensemble, x))
+        assert scores.tobytes() == Reference().predict(ensemble, x).tobytes()
+
+
 def test_cuts_are_uploaded_once(monkeypatch: pytest.MonkeyPatch) -> None:
     runtime = emulated_runtime()
     machine, ensemble = Cuda(runtime), random_ensemble(6)

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 import numpy as np
 
 import gpuboost as gb
+from gpuboost.backends.cuda.device.gpus import open_gpu
 
 CASES = (
     {},
@@ -61,13 +62,19 @@ def main(parts: Iterable[int] = range(PARTS)) -> None:
 
 
 def _other_estimators(x: np.ndarray, y: np.ndarray) -> None:
-    weight = np.linspace(0.5, 1.5, len(x))
+    weight, there = np.linspace(0.5, 1.5, len(x)), open_gpu("cuda:0").upload(x)
     for labels, judged in (
         (np.digitize(y, [-1, 1]), ["mcc", "auc_ovr", "brier", "error"]),
         ((y > 0) * 1, ["auc", "average_precision", "f1"]),
     ):
         model = gb.GradientBoostingClassifier(n_estimators=4, device="cuda", eval_metric=judged)
-        model.fit(x, labels, eval_set=(x, labels, weight)).predict_proba(x)
+        model.fit(x, labels, eval_set=(x, labels, weight))
+        for verb in (model.predict_proba, model.predict, model.decision_function):
+            verb(there)
+    both = np.column_stack([y, -y])
+    gb.GradientBoostingRegressor(n_estimators=2, device="cuda").fit(x, both).predict(there)
+    of_labels = gb.GradientBoostingClassifier(n_estimators=2, device="cuda").fit(x, (both > 0) * 1)
+    of_labels.predict_proba(there), of_labels.predict(there)
     gb.GradientBoostingRegressor(n_estimators=2, device="cuda", eval_metric=["r2", "rmsle"]).fit(
         x, np.abs(y), eval_set=(x, np.abs(y), weight)
     )

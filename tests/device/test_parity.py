@@ -143,6 +143,27 @@ def test_three_classes_with_weights_and_an_eval_set(tmp_path: Path) -> None:
     assert device.predict_proba(x).tobytes() == host.predict_proba(x).tobytes()
 
 
+def test_predictions_of_rows_on_the_device(gpu: Any) -> None:
+    x, y = rows(200_000, 12, seed=6)
+    there, amounts = gpu.upload(x), np.exp(np.clip(y, -5.0, 5.0))
+    one, several = np.digitize(y, [-0.7, 0.7]), np.column_stack([y > 0.0, y > 1.0]).astype(np.int64)
+    of_classes = ("predict", "predict_proba", "decision_function")
+    for kind, params, target, verbs in (
+        (gb.GradientBoostingClassifier, {}, y > 0.0, of_classes),
+        (gb.GradientBoostingClassifier, {"loss": "exponential"}, (y > 0.0) * 2.0, of_classes),
+        (gb.GradientBoostingClassifier, {}, one, of_classes),
+        (gb.GradientBoostingClassifier, {}, several, of_classes),
+        (gb.GradientBoostingRegressor, {"loss": "poisson"}, amounts, ("predict",)),
+        (gb.GradientBoostingRegressor, {}, np.column_stack([y, -y]), ("predict",)),
+    ):
+        model = kind(n_estimators=10, learning_rate=0.5, device="cuda", **params).fit(x, target)
+        found = {verb: getattr(model, verb)(there).get() for verb in verbs}
+        model.set_params(device="cpu")
+        for verb, answer in found.items():
+            expected = getattr(model, verb)(x)
+            assert (answer.dtype, answer.tobytes()) == (expected.dtype, expected.tobytes()), (params, verb)
+
+
 SHAPES = [
     (2, 1),
     (3, 33),

@@ -132,7 +132,7 @@ OF_TERMS = (
     (losses.SquaredError(), ("r2", "mape", "smape", "rmsle")),
     (losses.GaussianNLL(), ("r2", "mape")),
     (losses.Quantiles((0.1, 0.5, 0.9)), ("coverage", "interval_width")),
-    *((loss, ("brier",)) for loss in (BINARY, losses.Exponential(), THREE)),
+    *((loss, ("brier",)) for loss in (BINARY, losses.Exponential(), losses.LogitBoost(), THREE)),
 )
 
 

@@ -40,11 +40,14 @@ from gpuboost.losses import (
     Huber,
     LambdaMART,
     Logistic,
+    Poisson,
     Softmax,
     SquaredError,
     StochasticRank,
     registry,
 )
+from gpuboost.losses.per_output import PerOutput
+from gpuboost.model.answers import decision_asked, labels_asked, predictions_asked, probabilities_asked
 from gpuboost.multi_output import EveryOutput, OneTree, RandomOutputs, RandomProjection
 from gpuboost.recipe import Recipe
 from gpuboost.sampling import ImportanceSampling, UniformSampling, smart_second_order
@@ -120,6 +123,7 @@ def cases() -> tuple[Callable[[], set[Asked]], ...]:
         *(partial(_asked_by_groups, dtype) for dtype in (np.float32, np.float64)),
         _asked_by_shards,
         _asked_by_metrics,
+        _asked_by_answers,
         _asked_by_repeated_rounds,
     )
 
@@ -188,6 +192,20 @@ def _asked_by_metrics() -> set[Asked]:
             backend.score_metric(asked, scores)()
         with backend.recorded(0):
             backend.recorded_metric(asked, scores)
+    return runtime.cp.sources
+
+
+def _asked_by_answers() -> set[Asked]:
+    """By callers whose rows lie on the device."""
+    runtime = emulated_runtime()
+    backend, classes = Cuda(runtime), np.arange(2)
+    for loss in (Logistic(), Softmax(2), Poisson(), PerOutput(SquaredError(), 2), PerOutput(Logistic(), 2)):
+        scores = runtime.upload(np.zeros((loss.n_outputs, 5)))
+        of_classes = () if loss.task == "regression" else (probabilities_asked(loss), labels_asked(loss, classes))
+        for asked in (predictions_asked(loss), *of_classes, decision_asked(loss)):
+            if asked.rule is not None:
+                backend.answer(asked, scores)
+    runtime.wait()
     return runtime.cp.sources
 
 

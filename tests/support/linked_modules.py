@@ -42,6 +42,7 @@ from gpuboost.backends.cuda.codegen.linking import link
 from gpuboost.backends.cuda.codegen.options import FLUSH, LINK, OPTIONS
 from gpuboost.backends.cuda.codegen.row_functions import called_by
 from gpuboost.backends.cuda.device.sources import source
+from gpuboost.backends.cuda.prediction import answers
 from gpuboost.backends.cuda.rankings import cross_entropy, ranking, smoothed_ranking
 from gpuboost.losses import registry
 from gpuboost.losses.custom import Custom
@@ -87,6 +88,8 @@ def modules() -> Iterator[Linked]:
     yield from of_the_library()
     softmax = probability_formulas()
     yield Linked("probabilities", score_metrics.OF_CLASSES[-1], source(*score_metrics.OF_CLASSES), softmax.functions)
+    of_rows = answers.OF_PROBABILITIES
+    yield Linked("probabilities", of_rows[-1], source(*of_rows), softmax.functions)
     terms = term_formulas().functions
     yield Linked("terms of metrics", score_metrics.OF_TERMS[-1], source(*score_metrics.OF_TERMS), terms)
     text, _, functions = user_kernels.factors_kernel()

@@ -40,6 +40,7 @@ def functions() -> Iterator[tuple[str, DeviceFunction, float]]:
     yield from (("gradients/smoothed_ranking.cu", function, 0.0) for function in density_formulas().functions)
     yield from (("gradients/cross_entropy.cu", function, 0.0) for function in cross_entropy_formulas().functions)
     yield from (("metrics/one_vs_rest.cu", function, 0.0) for function in probability_formulas().functions)
+    yield from (("prediction/probabilities.cu", function, 0.0) for function in probability_formulas().functions)
     yield from (("metrics/terms.cu", function, 0.0) for function in term_formulas().functions)
     for name in registry.NAMES:
         loss = registry.get(name, n_classes=OUTPUTS)

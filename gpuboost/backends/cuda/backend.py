@@ -38,6 +38,7 @@ from gpuboost.backends.cuda.line_search import LineSearch
 from gpuboost.backends.cuda.outputs.one_tree import OneTreeOnDevice
 from gpuboost.backends.cuda.outputs.sketches import DeviceSketches
 from gpuboost.backends.cuda.plan import ArenaPlan
+from gpuboost.backends.cuda.prediction.answers import CudaAnswers
 from gpuboost.backends.cuda.prediction.contributions import CudaExplainer
 from gpuboost.backends.cuda.prediction.predict import CudaPredictor
 from gpuboost.backends.cuda.random_shape import RandomShapes
@@ -60,6 +61,7 @@ from gpuboost.errors import RecipeError
 from gpuboost.keys import Key
 from gpuboost.losses.arrays import is_of_arrays
 from gpuboost.losses.protocol import DrawnLoss, Loss, is_list_loss, is_on_host, is_smoothed, perturbs_labels
+from gpuboost.scoring.answers import Answer
 from gpuboost.scoring.questions import ScoreMetric
 from gpuboost.types import (
     Array,
@@ -114,12 +116,14 @@ class Cuda:
         self._sketches = DeviceSketches(*of_targets, all_reduce)
         self._line_search = LineSearch(self._runtime, self._arrays, self._rounds, self._leaves)
         self._predictor = CudaPredictor(self._runtime, self._binner)
+        self._answers = CudaAnswers(self._runtime)
         self._explainer = CudaExplainer(self._runtime, self._binner)
         self._metrics = ScoreMetrics(self._runtime, self._arrays, self._rounds)
         self._smoothing = CudaSmoothing(
             self._runtime, self._arrays, self._rounds, self._targets.given, ThreadPool(threads)
         )
         self._last_additive: tuple[Ensemble, additive.Additive] | None = None
+        self._last_collected: tuple[Ensemble, Ensemble] | None = None
 
     # the data, once
 
@@ -359,35 +363,44 @@ class Cuda:
         by = float(len(y)) if weight is None else self._weight_total(weight)
         return self._targets.recorded_mean(loss, self._arrays.array(scores, np.float64), y, weight, by)
 
+    def answer(self, asked: Answer, scores: Array) -> Array:
+        return self._answers(asked, scores)
+
     def predict(self, ensemble: Ensemble, x: Any) -> Array:
         if ensemble.components:
             if self._last_additive is None or self._last_additive[0] is not ensemble:
                 self._last_additive = ensemble, additive.Additive.of(self, ensemble)
             return self._as_given(self._last_additive[1].predict(self, ensemble, x), x)
-        return self._as_given(self._predictor.predict(collected(ensemble), x), x)
+        return self._as_given(self._predictor.predict(self._collected(ensemble), x), x)
 
     def staged_predict(self, ensemble: Ensemble, x: Any) -> Iterator[Array]:
         if ensemble.components:
             staged = additive.staged_predict(self, ensemble, x, self._copied)
         else:
-            staged = self._predictor.staged_predict(collected(ensemble), x)
+            staged = self._predictor.staged_predict(self._collected(ensemble), x)
         for scores in staged:
             yield self._as_given(scores, x)
 
     def leaves(self, ensemble: Ensemble, x: Any) -> Array:
-        return self._as_given(self._predictor.leaves(collected(ensemble), x), x)
+        return self._as_given(self._predictor.leaves(self._collected(ensemble), x), x)
 
     def smoothing(self) -> Smoothing:
         """The verbs for components that are functions of bins. Lines in leaves are not supported."""
         return self._smoothing
 
     def contributions(self, ensemble: Ensemble, x: Any) -> Array:
-        return self._explainer.contributions(collected(ensemble), x)
+        return self._explainer.contributions(self._collected(ensemble), x)
 
     def interactions(self, ensemble: Ensemble, x: Any) -> Array:
-        return self._explainer.interactions(collected(ensemble), x)
+        return self._explainer.interactions(self._collected(ensemble), x)
 
     # parts of the above
+
+    def _collected(self, ensemble: Ensemble) -> Ensemble:
+        """``collected``, of the last ensemble at once: predictions ask for the same again and again."""
+        if self._last_collected is None or self._last_collected[0] is not ensemble:
+            self._last_collected = ensemble, collected(ensemble)
+        return self._last_collected[1]
 
     def _drawn(
         self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits, stream: Key

@@ -19,6 +19,7 @@ from gpuboost.types import Array, Bins, Cuts, DenseBins, SparseBins
 ENTRIES, BIN_ROWS, THREADS = 256, 128, 256  # as in binning.cu
 NEAR_BYTES = ENTRIES * 32 * 8  # of shared memory, for the entries of the widest tile
 STATIC_BYTES = 4608  # upper bound on the kernel's static shared memory
+SMALL_BYTES = 1 << 20  # of which nobody asks the driver whether they fit, as that takes longer than a launch
 CHUNK_BYTES = 64 << 20  # of raw values that are on the device at once, if they come from the host
 
 
@@ -97,8 +98,8 @@ class Binner:
         return DeviceBins(rows, columns, n, d, width)
 
     def _check_room(self, n: int, d: int) -> None:
-        needed, free = bytes_of_bins(n, d), self._runtime.free_memory
-        if needed > free:
+        needed = bytes_of_bins(n, d)
+        if needed > SMALL_BYTES and needed > (free := self._runtime.free_memory):
             raise DeviceError(
                 f"X: the bins of {n:,} rows and {d:,} features take {needed:,} bytes on {self._runtime.name}, dense as "
                 f"they are there; {free:,} are free. Use fewer rows or features, or device='cpu'."

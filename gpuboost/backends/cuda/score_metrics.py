@@ -20,6 +20,7 @@ from gpuboost.backends.cuda.device.launches import Launch
 from gpuboost.backends.cuda.device.radix_sort import RADIX, blocks_of_digits, chunks_of
 from gpuboost.backends.cuda.device.recorder import Recorder
 from gpuboost.backends.cuda.device.round import RecordedRound, recorded_verb
+from gpuboost.backends.cuda.prediction.answers import LINKS
 from gpuboost.backends.cuda.recorded_values import RecordedValues
 from gpuboost.losses.averages import pieces_scale
 from gpuboost.scoring import curves
@@ -28,7 +29,6 @@ from gpuboost.types import Array
 
 THREADS, KEY_BITS, PIECES = 256, 64, 3  # as in the kernels
 CURVES = {"roc": 0, "precision_recall": 1}  # as in curves.cu
-LINKS = {"identity": 0, "log": 1, "logistic": 2}  # as in terms.cu
 TERMS = {
     "squared": 0, "absolute": 1, "relative": 2, "symmetric": 3, "logarithmic": 4, "poisson": 5, "gamma": 6,
     "tweedie": 7, "quantile": 8, "expectile": 9, "huber": 10, "coverage": 11, "width": 12,
@@ -37,8 +37,8 @@ RULES = {"ndcg": 0, "map": 1, "mrr": 2, "precision": 3, "recall": 3}  # as in li
 _HITS = ("common/common.cuh", "metrics/pieces.cuh", "metrics/hits.cu")
 _SORT = ("common/common.cuh", "common/blocks.cuh", "common/ordered_float.cuh", "common/radix.cuh")
 _CURVES = (*_SORT, "metrics/pieces.cuh", "metrics/curves.cu")
-OF_TERMS = ("common/common.cuh", "metrics/pieces.cuh", "metrics/terms.cu")
-OF_CLASSES = ("common/common.cuh", "common/ordered_float.cuh", "metrics/one_vs_rest.cu")
+OF_TERMS = ("common/common.cuh", "common/links.cuh", "metrics/pieces.cuh", "metrics/terms.cu")
+OF_CLASSES = ("common/common.cuh", "common/links.cuh", "common/ordered_float.cuh", "metrics/one_vs_rest.cu")
 _LISTS = ("common/common.cuh", "gradients/ordering.cuh", "metrics/lists.cu")
 
 

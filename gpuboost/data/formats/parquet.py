@@ -24,7 +24,7 @@ from gpuboost.data.queries import check_group, weight_of_rows
 from gpuboost.data.targets import check_target
 from gpuboost.data.weights import check_weight
 from gpuboost.errors import InputError, shown
-from gpuboost.types import Cuts
+from gpuboost.types import Cuts, DeviceMatrix
 
 FilePaths = str | PathLike[str] | Sequence[str | PathLike[str]]
 
@@ -94,11 +94,12 @@ class ParquetParts:
 
 
 @dataclass(frozen=True, slots=True)
-class _Sampled:
+class _Sampled(DeviceMatrix):
     """The sample of rows that ``choose_cuts`` reads."""
 
     rows: ParquetRows
     device: str = "files"
+    array: None = None
 
     @property
     def shape(self) -> tuple[int, int]:

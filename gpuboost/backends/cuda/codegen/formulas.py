@@ -132,7 +132,7 @@ def cross_entropy_formulas() -> Formulas:
 
 @cache
 def probability_formulas() -> Formulas:
-    """``exp_of``, for the probabilities in ``one_vs_rest.cu``."""
+    """``exp_of``, for the probabilities in ``one_vs_rest.cu`` and ``probabilities.cu``."""
     return Formulas("", (DeviceFunction("exp_of", elementary.exp, ("f64",)),))
 
 

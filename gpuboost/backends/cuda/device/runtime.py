@@ -19,7 +19,7 @@ from numpy.typing import DTypeLike, NDArray
 from gpuboost.backends.cuda.codegen.functions import DeviceFunction
 from gpuboost.backends.cuda.device.sources import OPTIONS, source
 from gpuboost.errors import DeviceError
-from gpuboost.types import Array
+from gpuboost.types import Array, DeviceMatrix
 
 __all__ = ["CupyRuntime", "Kernel", "Runtime", "source"]
 
@@ -160,6 +160,8 @@ class CupyRuntime:
         Raises:
             DeviceError: if it is on another GPU.
         """
+        if isinstance(x, DeviceMatrix) and x.device == self.name:
+            return x.array
         place = self._place(x)
         if place is None:
             return None

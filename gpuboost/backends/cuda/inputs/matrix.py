@@ -12,7 +12,7 @@ from gpuboost.backends.cuda.device.kernels import Kernels
 from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.backends.cuda.inputs.target_groups import CudaGroups
 from gpuboost.errors import InputError
-from gpuboost.types import Array
+from gpuboost.types import Array, DeviceMatrix
 
 if TYPE_CHECKING:
     from gpuboost.data.category_groups import Grouping, RowGroups
@@ -25,7 +25,7 @@ NOWHERE = np.iinfo(np.uint64).max
 
 
 @final
-class CudaMatrix:
+class CudaMatrix(DeviceMatrix):
     """(n, d) float32 or float64 on one device, C-ordered. See ``types.DeviceMatrix``.
 
     It has ``__cuda_array_interface__``, so every function that accepts device arrays accepts it.
@@ -129,7 +129,8 @@ class CudaMatrix:
     def first_infinite(self) -> tuple[int, int] | None:
         """(row, column) of the first infinity; None if there is none."""
         n, d = self.shape
-        first = self._runtime.upload(np.array([NOWHERE]))
+        first = self._runtime.empty(1, np.uint64)
+        self._runtime.fill(first, 0xFF)  # NOWHERE, without a copy
         self._launch("find_infinite", n * d, x=_bits(self.array), size=n * d, first=first)
         place = int(self._runtime.download(first)[0])
         return None if place == NOWHERE else divmod(place, d)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import is_
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.types import Array, Cuts, Ensemble, Nodes
@@ -62,6 +62,14 @@ class DeviceForest:
             runtime.upload(np.asarray(ensemble.bias, np.float64)),
             runtime.zeros(ensemble.n_outputs, np.float64),
         )
+
+    def begins_with(self, asked: Ensemble) -> bool:
+        """True if the first trees here are those of ``asked``, as of the first rounds of a model."""
+        own, n = self.ensemble, len(asked.trees)
+        if own is asked:
+            return True
+        same = own.cuts is asked.cuts and own.bias is asked.bias and own.factors[:n] == asked.factors
+        return same and all(map(is_, own.trees, asked.trees))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -26,7 +26,7 @@ class CudaPredictor:
     def __init__(self, runtime: Runtime, binner: Binner) -> None:
         self._runtime, self._binner = runtime, binner
         self._last: DeviceForest | None = None
-        self._complete: tuple[Ensemble, CompleteForest | None] | None = None
+        self._complete: tuple[DeviceForest, CompleteForest | None] | None = None
         self._kernel = Kernels(runtime, "common/common.cuh", "prediction/walk.cuh", "prediction/predict.cu")
         self._of_complete = Kernels(
             runtime, "common/common.cuh", "prediction/walk.cuh", "prediction/predict_complete.cu"
@@ -106,7 +106,7 @@ class CudaPredictor:
             "n": bins.n, "shift": bins.shift, "columns": columns, "sums": sums,
         }  # fmt: skip
         limit, of_rows = self._runtime.block_memory, columns * BLOCK_ROWS  # one limit, for any model
-        complete = self._complete_forest(forest.ensemble)
+        complete = self._complete_forest(forest)
         if complete is not None and (shared := 12 * COMPLETE_STAGE + of_rows) <= limit:
             self._of_complete("predict_complete", shared_limit=limit)(
                 grid, (STAGED_THREADS,),
@@ -123,9 +123,9 @@ class CudaPredictor:
             return True
         return False
 
-    def _complete_forest(self, ensemble: Ensemble) -> CompleteForest | None:
-        if self._complete is None or self._complete[0] is not ensemble:
-            self._complete = ensemble, CompleteForest.of(ensemble, self._runtime)
+    def _complete_forest(self, forest: DeviceForest) -> CompleteForest | None:
+        if self._complete is None or self._complete[0] is not forest:
+            self._complete = forest, CompleteForest.of(forest.ensemble, self._runtime)
         return self._complete[1]
 
     def _prepared(self, ensemble: Ensemble, x: Any) -> tuple[DeviceForest, DeviceBins]:
@@ -135,7 +135,7 @@ class CudaPredictor:
                 f"x: the model was trained on {columns} features; this has {x.shape[1]}. "
                 "Give the columns of the training data, in their order."
             )
-        if self._last is None or self._last.ensemble is not ensemble:
+        if self._last is None or not self._last.begins_with(ensemble):
             self._last = DeviceForest.of(ensemble, self._runtime)
         return self._last, self._binner.quantise(x, ensemble.cuts, by_column=False)
 
