@@ -61,7 +61,9 @@ def test_trees_of_any_depth_as_complete_trees(monkeypatch: pytest.MonkeyPatch) -
     runtime = emulated_runtime()
     machine, x = Cuda(runtime), probing_rows(ensemble, 70, 5)
     depths = CompleteForest.of(ensemble, runtime).depth.get()
-    assert set(depths[:9]) == {0} and len(set(depths)) > 3 and (1 << depths).sum() > predict.COMPLETE_STAGE
+    assert set(depths[:9]) == {0}
+    assert len(set(depths)) > 3
+    assert (1 << depths).sum() > predict.COMPLETE_STAGE
     scores = machine.to_host(machine.predict(ensemble, x))
     assert scores.tobytes() == Reference().predict(ensemble, x).tobytes()
     assert runtime.cp.counts["kernel predict_complete"] > 0
