@@ -17,6 +17,7 @@ from support.hostile.corpus import Corpus
 from support.hostile.mutants import mutants, resealed
 
 import gpuboost as gb
+from gpuboost.scoring.answers import Answer
 
 
 @pytest.mark.parametrize("seed", [1])
@@ -92,7 +93,7 @@ def _compare(model: Any, x: Any, document: Any) -> None:
     tables = document["columns"]["categories"].values()
     if any(isinstance(category, str) for table in tables for category in table):
         return
-    answers = model._answer(x[:10], lambda scores: scores.T)
+    answers = model._answer(x[:10], lambda: Answer(np.transpose))
     for row, expected in zip(answers, scores(document, x[:10].tolist()), strict=True):
         for number, score in zip(row, expected, strict=True):
             assert abs(number - score.value) <= 1e-12 * score.size + 1e-300, (row, expected)

@@ -22,6 +22,7 @@ from support.file_predictor import Score, scores
 from support.hostile.model_grammar import Grammar, mutated
 
 import gpuboost as gb
+from gpuboost.scoring.answers import Answer
 
 FEW, CASES, MANY = 60, 200, 2_000
 
@@ -122,7 +123,7 @@ def use(document: Any, grammar: Grammar, folder: Path) -> None:
 
 def raw_scores(model: Any, x: Any) -> Any:
     """(n, k)"""
-    return model._answer(x, lambda scores: scores.T.copy())
+    return model._answer(x, lambda: Answer(lambda scores: scores.T.copy()))
 
 
 def compare(seen: Any, expected: list[list[Score]]) -> None:
