@@ -1,29 +1,32 @@
 // Scores of many binned rows by trees that are laid out as complete binary trees, as ``predict`` of predict.cu gives them.
-// In front: common.cuh, walk.cuh.
+// In front: common.cuh, walk.cuh, and CATEGORIES: 1 where some split is of categories.
 //
-// The children of node v are 2 v + 1 and 2 v + 2, so that a node is one word: turn | limit << 8 | feature << 16. A row
-// goes left if its bin + turn <= limit, modulo 256; so a missing bin may come before all others, or after them. Bit 31: a
-// categorical split, whose left set decides. The first nodes of a tree lie in different banks of shared memory: threads
-// that look at them do not wait for each other.
+// The children of node v are 2 v + 1 and 2 v + 2, so that a node is one word: limit << 24 | turn << 16 | offset. A row
+// goes left if its bin + turn <= limit, modulo 256; so a missing bin may come before all others, or after them. The offset
+// is that of the feature among a row's bins: 4 * BLOCK_ROWS * (feature / 4) + feature % 4. BY_SET: the left set decides.
+//
+// A step is some ten instructions, as there are billions of them. The first nodes of a tree, and the bins of the rows of a
+// warp, lie in different banks of shared memory, so that threads do not wait for each other.
 
 enum {
     THREADS = 512, ROWS_OF_THREAD = 2, BLOCK_ROWS = THREADS * ROWS_OF_THREAD,
-    STAGE = 2048 // places in shared memory for the nodes, and for the leaves, of some trees
+    STAGE = 2048, // places in shared memory for the nodes, and for the leaves, of some trees
+    BY_SET = 4, OFFSET = CATEGORIES ? 0xfffb : 0xffff
 };
 
-// Words ``columns / 4`` of a row's bins, to near[word * BLOCK_ROWS + place].
-static __device__ __forceinline__ void bring_bins(const BinRows &bins, i64 row, i32 columns, u32 *near, i32 place)
+// The bins of a row, four to a word: near[word * BLOCK_ROWS].
+static __device__ __forceinline__ void bring_bins(const BinRows &bins, i64 row, i32 columns, u32 *near)
 {
     for (i32 column = 0; column < columns; column += 4) {
         const i64 tile = column >> bins.shift;
         const i64 at = ((tile * bins.n + row) << bins.shift) + (column & ((1 << bins.shift) - 1));
-        near[column / 4 * BLOCK_ROWS + place] = *(const u32 *)(bins.bins + at);
+        near[column / 4 * BLOCK_ROWS] = *(const u32 *)(bins.bins + at);
     }
 }
 
-// Tree t has depth[t], and places begin[t] ... for 2^depth - 1 nodes and as many leaves and 1; leaves: factor * value.
-// sets: 8 words to a place, with the bit of what is missing where that goes left; only those of categorical splits are
-// read. Other arguments as of ``predict``; columns: bins of a row, a multiple of 4.
+// Tree t has depth[t], and places begin[t] ... for 2^depth - 1 nodes, and for as many leaves and 1; leaves: factor * value.
+// sets: 8 words to a place, with the bit of what is missing where that goes left. Other arguments as of ``predict``;
+// columns: bins of a row, a multiple of 4 and at most 64.
 extern "C" __global__ void __launch_bounds__(THREADS, 3)
 predict_complete(const u32 *nodes, const f64 *leaves, const u32 *sets, const i64 *begin, const i32 *depth,
                  const i32 *output, i32 first, i32 last, i32 stride, const u8 *rows, i32 n, i32 shift, i32 columns,
@@ -37,14 +40,11 @@ predict_complete(const u32 *nodes, const f64 *leaves, const u32 *sets, const i64
     const i32 begun = stride == 1 ? first : first + (i32)blockIdx.y;
     for (i64 top = (i64)blockIdx.x * BLOCK_ROWS; top < n; top += (i64)gridDim.x * BLOCK_ROWS) {
         f64 sum[ROWS_OF_THREAD];
-        const u8 *codes[ROWS_OF_THREAD];
 #pragma unroll
         for (i32 r = 0; r < ROWS_OF_THREAD; ++r) {
-            const i32 place = r * THREADS + threadIdx.x;
-            const i64 row = min(top + place, (i64)n - 1);
+            const i64 row = min(top + r * THREADS + (i32)threadIdx.x, (i64)n - 1);
             sum[r] = own[row];
-            bring_bins(bins, row, columns, near, place);
-            codes[r] = (const u8 *)(near + place);
+            bring_bins(bins, row, columns, near + r * THREADS + threadIdx.x);
         }
         for (i32 t = begun; t < last;) {
             i32 end = t, used = 0;
@@ -59,26 +59,32 @@ predict_complete(const u32 *nodes, const f64 *leaves, const u32 *sets, const i64
                 used += size;
             }
             __syncthreads();
-            for (i32 at = 0; t < end; t += stride) {
+            for (u32 base = 0; t < end; t += stride) { // place of the tree
                 if (output[t] != (i32)blockIdx.y)
                     continue;
                 const i32 levels = depth[t];
-                u32 v[ROWS_OF_THREAD] = {};
+                const u32 to_left = 4 - 4 * base, to_right = 8 - 4 * base; // of twice a node's byte
+                u32 at[ROWS_OF_THREAD];
+#pragma unroll
+                for (i32 r = 0; r < ROWS_OF_THREAD; ++r)
+                    at[r] = 4 * base;
                 for (i32 level = 0; level < levels; ++level) {
 #pragma unroll
                     for (i32 r = 0; r < ROWS_OF_THREAD; ++r) {
-                        const u32 node = near_nodes[at + v[r]];
-                        const u32 code = codes[r][(node >> 18 & 0x1fff) * (4 * BLOCK_ROWS) + (node >> 16 & 3)];
-                        bool left = (code + node & 255) <= (node >> 8 & 255);
-                        if (node >> 31)
-                            left = sets[(begin[t] + v[r]) * 8 + (code >> 5)] >> (code & 31) & 1;
-                        v[r] = 2 * v[r] + 2 - left;
+                        const u32 node = *(const u32 *)((const u8 *)near_nodes + at[r]);
+                        const u32 code = ((const u8 *)(near + r * THREADS + threadIdx.x))[node & OFFSET];
+                        bool left = (code << 24) + ((node & 0xff0000u) << 8) <= node;
+#if CATEGORIES
+                        if (node & BY_SET)
+                            left = sets[(begin[t] + at[r] / 4 - base) * 8 + (code >> 5)] >> (code & 31) & 1;
+#endif
+                        at[r] = 2 * at[r] + (left ? to_left : to_right);
                     }
                 }
 #pragma unroll
                 for (i32 r = 0; r < ROWS_OF_THREAD; ++r)
-                    sum[r] += near_leaves[at + v[r] - ((1 << levels) - 1)];
-                at += 1 << levels;
+                    sum[r] += near_leaves[at[r] / 4 - ((1 << levels) - 1)];
+                base += 1 << levels;
             }
             __syncthreads();
         }

@@ -19,7 +19,9 @@ from gpuboost.types import Ensemble
 
 def forest(k: int, scale: float, *, regular: bool) -> Ensemble:
     """Trees of the outputs in turn; or with the trees of one output behind each other."""
-    ensemble = random_ensemble(3, rounds=5, n_outputs=k, max_leaves=20, max_depth=9, scale=scale)
+    ensemble = random_ensemble(
+        3, rounds=5, n_outputs=k, max_leaves=20, max_depth=9, scale=scale, categorical=0.25 * (k > 1)
+    )
     if regular:
         return ensemble
     order = np.argsort([tree.output for tree in ensemble.trees], kind="stable")

@@ -13,9 +13,10 @@ from gpuboost.types import Array, Cuts, Ensemble, Nodes
 
 MISSING_LEFT, CATEGORICAL = 1 << 16, 1 << 17  # as in walk.cuh
 STAGE_NODES = 4096  # as in predict.cu
-BY_SET = np.uint32(1 << 31)  # as in predict.cu and predict_complete.cu
-ALWAYS_LEFT = np.uint32(255 << 8)  # as a word of both
-DEEPEST, MOST_FEATURES = 10, 1 << 15  # of complete trees
+BY_SET = np.uint32(1 << 31)  # as in predict.cu
+BLOCK_ROWS = 1024  # as in predict.cu and predict_complete.cu
+DEEPEST, MOST_FEATURES = 10, 64  # of complete trees: an offset has 16 bits
+COMPLETE_BY_SET, ALWAYS_LEFT = np.uint32(4), np.uint32(255 << 24)  # as in predict_complete.cu
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,6 +82,7 @@ class CompleteForest:
     sets: Array  # (places, 8) uint32, with the bit of what is missing where that goes left; (1, 8) without categories
     begin: Array  # (trees,) int64 first place of each tree
     depth: Array  # (trees,) int32
+    categories: bool
 
     @classmethod
     def of(cls, ensemble: Ensemble, runtime: Runtime) -> CompleteForest | None:
@@ -111,7 +113,7 @@ class CompleteForest:
                 sides = [np.where(leaf, at, base + every[at, side]) for side in (2, 3)]
                 shift, at = shift + at.shape[1], np.stack(sides, axis=2).reshape(len(some), -1)
             leaves[begin[some][:, None] + np.arange(at.shape[1])] = values[at]
-        return cls(*(runtime.upload(array) for array in (nodes, leaves, sets, begin[:-1], depth)))
+        return cls(*map(runtime.upload, (nodes, leaves, sets, begin[:-1], depth)), of_sets is not None)
 
 
 def _steps(nodes: Nodes, cuts: Cuts) -> Any:
@@ -131,30 +133,36 @@ def _sets(nodes: Nodes, cuts: Cuts) -> Any:
     return sets
 
 
-def _codes(steps: Any) -> Any:
-    """(v,) uint32 turn | limit << 8 | feature << 16, as in predict.cu, of (v, 4) int32."""
+def _limits(steps: Any) -> tuple[Any, Any]:
+    """(v,) turn and limit of (v, 4) int32: a row goes left if its bin + turn <= limit, modulo 256."""
     feature, rule = steps[:, 0], steps[:, 1]
-    leaf = feature < 0
     turn = np.where(rule & MISSING_LEFT, -(rule >> 8 & 255), 0) & 255  # the missing bin comes first, or last
-    code = turn | ((rule & 255) + turn & 255) << 8 | feature << 16
-    return np.where(leaf, ALWAYS_LEFT, code.astype(np.uint32))
+    leaf = feature < 0
+    return np.where(leaf, 0, turn).astype(np.uint32), np.where(leaf, 255, (rule & 255) + turn & 255).astype(np.uint32)
+
+
+def _by_set(steps: Any) -> Any:
+    """(v,) bool"""
+    return (steps[:, 1] & CATEGORICAL != 0) & (steps[:, 0] >= 0)
 
 
 def _words(steps: Any) -> Any:
-    """(v,) uint32 nodes of complete trees, of (v, 4) int32."""
-    by_set = (steps[:, 1] & CATEGORICAL != 0) & (steps[:, 0] >= 0)
-    return _codes(steps) | np.where(by_set, BY_SET, np.uint32(0))
+    """(v,) uint32 nodes of complete trees, as in predict_complete.cu, of (v, 4) int32."""
+    turn, limit = _limits(steps)
+    feature = np.maximum(steps[:, 0], 0).astype(np.uint32)
+    offset = (feature >> 2) * np.uint32(4 * BLOCK_ROWS) | feature & 3
+    return limit << 24 | turn << 16 | offset | np.where(_by_set(steps), COMPLETE_BY_SET, np.uint32(0))
 
 
 def _compact(steps: Any) -> Any:
-    """(v, 2) uint32 of (v, 4) int32; None if siblings are apart, or features are too many."""
-    feature, rule, left, right = steps.T
+    """(v, 2) uint32, as CompactStep of predict.cu, of (v, 4) int32; None if siblings are apart, features too many."""
+    feature, _, left, right = steps.T
     leaf = feature < 0
     if feature.max(initial=0) > 0xFFFF or not np.array_equal(right[~leaf], left[~leaf] + 1):
         return None
-    own = np.where(leaf, np.arange(len(steps)), left).astype(np.uint32)
-    own[(rule & CATEGORICAL != 0) & ~leaf] |= BY_SET
-    return np.stack([_codes(steps), own], axis=1)
+    turn, limit = _limits(steps)
+    own = np.where(leaf, np.arange(len(steps)), left).astype(np.uint32) | np.where(_by_set(steps), BY_SET, np.uint32(0))
+    return np.stack([turn | limit << 8 | np.maximum(feature, 0).astype(np.uint32) << 16, own], axis=1)
 
 
 def _depth(steps: Any) -> int:

@@ -10,13 +10,13 @@ import numpy as np
 from gpuboost.backends.cuda.bins import Binner, DeviceBins
 from gpuboost.backends.cuda.device.kernels import Kernels
 from gpuboost.backends.cuda.device.runtime import Runtime
-from gpuboost.backends.cuda.prediction.forest import STAGE_NODES, CompleteForest, DeviceForest
+from gpuboost.backends.cuda.prediction.forest import BLOCK_ROWS, STAGE_NODES, CompleteForest, DeviceForest
 from gpuboost.errors import InputError
 from gpuboost.types import Array, Ensemble
 
 THREADS = 256
 ROWS_PER_SM = 32  # from which a thread for each row keeps the device busy; fewer rows have a block each
-STAGED_THREADS, BLOCK_ROWS = 512, 1024  # as in predict.cu and predict_complete.cu
+STAGED_THREADS = 512  # as in predict.cu and predict_complete.cu
 COMPLETE_STAGE = 2048  # as in predict_complete.cu
 
 
@@ -108,7 +108,8 @@ class CudaPredictor:
         limit, of_rows = self._runtime.block_memory, columns * BLOCK_ROWS  # one limit, for any model
         complete = self._complete_forest(forest)
         if complete is not None and (shared := 12 * COMPLETE_STAGE + of_rows) <= limit:
-            self._of_complete("predict_complete", shared_limit=limit)(
+            macros = f"#define CATEGORIES {int(complete.categories)}\n"
+            self._of_complete("predict_complete", macros, shared_limit=limit)(
                 grid, (STAGED_THREADS,),
                 nodes=complete.nodes, leaves=complete.leaves, sets=complete.sets, begin=complete.begin,
                 depth=complete.depth, **rows, shared_mem=shared,
