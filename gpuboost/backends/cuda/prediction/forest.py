@@ -113,7 +113,10 @@ class CompleteForest:
                 sides = [np.where(leaf, at, base + every[at, side]) for side in (2, 3)]
                 shift, at = shift + at.shape[1], np.stack(sides, axis=2).reshape(len(some), -1)
             leaves[begin[some][:, None] + np.arange(at.shape[1])] = values[at]
-        return cls(*map(runtime.upload, (nodes, leaves, sets, begin[:-1], depth)), of_sets is not None)
+        upload = runtime.upload
+        return cls(
+            upload(nodes), upload(leaves), upload(sets), upload(begin[:-1]), upload(depth), of_sets is not None
+        )  # fmt: skip
 
 
 def _steps(nodes: Nodes, cuts: Cuts) -> Any:
