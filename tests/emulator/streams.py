@@ -35,6 +35,12 @@ class Event:
             raise FakeCudaError("cudaErrorStreamCaptureUnsupported: an event of a capture, which is none of the stream")
         self._stream, self._place = stream, stream.queued
 
+    def synchronize(self) -> None:
+        """The host waits for it."""
+        if self._stream is not None and self._stream.recording is not None:
+            raise FakeCudaError("cudaErrorStreamCaptureUnsupported: Event.synchronize during a capture")
+        self.reach()
+
     def reach(self) -> None:
         """Run its stream up to it. One that was never recorded is nothing to wait for, as in CUDA."""
         if self._stream is not None:

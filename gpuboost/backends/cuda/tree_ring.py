@@ -43,6 +43,7 @@ class TreeRing:
         ]
         self._waiting: list[list[DeviceTree]] = [[], []]  # of each half: trees that are not on the host yet
         self._fetched = [0, 0]  # of those, how many are under way
+        self._there: list[Any] = [None, None]  # events of each half: what is under way has arrived
         self._next = 0
 
     @property
@@ -54,10 +55,9 @@ class TreeRing:
         half, first = divmod(self._next, self._half)
         if first == 0:
             self._fetch(1 - half)
-            if self._waiting[half]:  # fetched when the other half began to fill
-                self._runtime.wait()
-                self._read(0)
-                self._read(1)
+            if self._waiting[half]:  # fetched when the other half began to fill; the device goes on meanwhile
+                self._runtime.wait_for(self._there[half])
+                self._read(half)
         tree = DeviceTree(self, self._next, output, version, shape)
         self._waiting[half].append(tree)
         self._next = (self._next + 1) % self.slots
@@ -89,7 +89,7 @@ class TreeRing:
         heads, nodes = self._hosts[half]
         self._runtime.read(self.heads[half * heads.nbytes : (half + 1) * heads.nbytes], heads)
         self._runtime.read(self.nodes[half * nodes.nbytes : (half + 1) * nodes.nbytes], nodes)
-        self._fetched[half] = len(self._waiting[half])
+        self._fetched[half], self._there[half] = len(self._waiting[half]), self._runtime.mark()
 
     def _read(self, half: int) -> None:
         heads = self._hosts[half][0].view(HEAD)

@@ -159,6 +159,8 @@ class DryRun:
 
     def follow(self, mark: Any) -> None: ...
 
+    def wait_for(self, mark: Any) -> None: ...
+
     def _freed(self, purpose: str, size: int) -> None:
         self.held[purpose] -= size
 

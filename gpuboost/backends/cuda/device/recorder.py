@@ -128,6 +128,10 @@ class Recorder:
         self._replayable = False
         self._runtime.follow(mark)
 
+    def wait_for(self, mark: Any) -> None:
+        self._replayable = False
+        self._runtime.wait_for(mark)
+
     def _do(self, launch: Launch, now: Callable[[], None]) -> None:
         if self._launching:
             now()

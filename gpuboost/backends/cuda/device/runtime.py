@@ -75,6 +75,7 @@ class Runtime(Protocol):
     def spawn(self) -> Runtime: ...
     def mark(self) -> Any: ...
     def follow(self, mark: Any) -> None: ...
+    def wait_for(self, mark: Any) -> None: ...
 
 
 @final
@@ -302,6 +303,10 @@ class CupyRuntime:
         """Make all later work of this stream wait, on the device, for another stream's event. Not in a capture."""
         with self._device:
             self._stream.wait_event(mark)
+
+    def wait_for(self, mark: Any) -> None:
+        """Wait for an event, and for nothing that was queued after it."""
+        mark.synchronize()
 
     def _find_fault(self, kernel: str) -> None:
         """Wait for every launch under GPUBOOST_SYNC=1, so that a fault is reported by the kernel that caused it."""
