@@ -17,6 +17,7 @@ from support.strategies import Array, probing_rows, random_cuts, random_ensemble
 from gpuboost.backends.cpu.backend import Cpu
 from gpuboost.backends.numerics.exact_sums import integers
 from gpuboost.backends.prediction import predictor
+from gpuboost.backends.prediction.few_binned_rows import MOST, walked
 from gpuboost.backends.prediction.flat_forest import FlatForest
 from gpuboost.backends.prediction.predictor import ForestPredictor
 from gpuboost.backends.prediction.raw_values import rows_of
@@ -284,6 +285,11 @@ def test_routing_of_binned_rows(max_leaves: int, n: int) -> None:
         assert (out[n // 3 :] == -1).all()
         flat_forest.route(form, n // 3, n, out)
         np.testing.assert_array_equal(out, want)
+    few = np.full(n, -1, np.int32)
+    assert walked(nodes, bins, cuts, few)
+    np.testing.assert_array_equal(few, want)
+    assert not walked(nodes, as_sparse(bins, default), cuts, few)
+    assert not walked(nodes, bins, cuts, np.empty(MOST + 1, np.int32))
 
 
 TILE = 65_535  # rows whose packed sums fit

@@ -37,6 +37,7 @@ from gpuboost.backends.numerics.probabilities import ProbabilityRule
 from gpuboost.backends.numerics.random_trees import counted, random_structure
 from gpuboost.backends.prediction import additive, predictor
 from gpuboost.backends.prediction.contributions import Explainer, contributions, interactions
+from gpuboost.backends.prediction.few_binned_rows import walked
 from gpuboost.backends.prediction.flat_forest import FlatForest
 from gpuboost.backends.prediction.memo import Memo
 from gpuboost.backends.prediction.raw_values import rows_of
@@ -391,6 +392,7 @@ class Cpu:
         return last
 
     def _route(self, nodes: Nodes, bins: Bins, cuts: Cuts) -> Array:
-        flat_forest, out = FlatForest.of([nodes], cuts), np.empty(bins.shape[0], np.int32)
-        self._by_rows(len(out), lambda a, b: flat_forest.route(bins, a, b, out))
+        out = np.empty(bins.shape[0], np.int32)
+        if not walked(nodes, bins, cuts, out):
+            self._by_rows(len(out), partial(FlatForest.of([nodes], cuts).route, bins, out=out))
         return out

@@ -1,0 +1,19 @@
+"""The leaves of few rows, without the preparations of a tree that many rows are worth."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpuboost.kernels.leaves.walk_rows import walk_rows
+from gpuboost.types import Array, Bins, Cuts, DenseBins, Nodes
+
+MOST = 4_096  # rows; to take a tree apart for ``FlatForest`` takes as long as to walk it with as many
+
+
+def walked(nodes: Nodes, bins: Bins, cuts: Cuts, out: Array) -> bool:
+    """out (n,) int32 = leaf of each row, if they are few and their bins dense; else False."""
+    if not isinstance(bins, DenseBins) or len(out) > MOST:
+        return False
+    of_tree = (nodes.feature, nodes.bin, nodes.missing_left, nodes.left, nodes.right, nodes.left_set)
+    walk_rows(bins.rows, *map(np.ascontiguousarray, of_tree), cuts.n_bins, cuts.is_categorical, out)
+    return True
