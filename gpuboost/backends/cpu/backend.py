@@ -259,8 +259,9 @@ class Cpu:
         if sums is None or structure.version != version:
             route: cpu_sums.Route | None = None
             if leaf_of_row is None:
-                leaf_of_row, flat_forest = np.empty(data.n_rows, np.int32), FlatForest.of([nodes], data.cuts)
-                route = partial(flat_forest.route_and_sum, data.bins, leaf_of_row)
+                leaf_of_row = np.empty(data.n_rows, np.int32)
+                if not walked(nodes, data.bins, data.cuts, leaf_of_row):
+                    route = partial(FlatForest.of([nodes], data.cuts).route_and_sum, data.bins, leaf_of_row)
             leaves = wide(leaf_of_row), len(nodes.feature)
             exact, units = cpu_sums.leaf_integers(
                 gradients, structure.output, *leaves, self._pool, self._in_parts, route
