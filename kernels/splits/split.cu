@@ -77,7 +77,7 @@ static __device__ __forceinline__ Found best_set(const Cells &cells, const Terms
 #define BLOCKS 1
 #elif EXTRA_TREES && CELLS == 256 && (COUNTS || SETS)
 #define BLOCKS 1
-#elif GROUP == 32 || BOUNDED
+#elif GROUP == 32 || BOUNDED || COUNTS
 #define BLOCKS 2
 #else
 #define BLOCKS 3
