@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import re
 import warnings
-from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 
 from gpuboost.backends.cuda.device.gpus import Gpu, gpus
 from gpuboost.backends.host.quota import quota_processors
 from gpuboost.errors import DeviceError, RecipeError
+from gpuboost.records import dataclass
 
 AUTO_CELLS = 5_000_000
 """Number of values of X from which a hundred trees on a few cores take longer than the start of a GPU: a second or two
