@@ -201,7 +201,7 @@ class Cpu:
         return sampling.control_variates.leaf(gradients, sample, before, eta, means, self._by_rows)
 
     def weigh(self, gradients: Gradients, sample: Sample) -> Gradients:
-        return sampling.draws.weigh(gradients, sample, self._pool)
+        return gradients if sample.rows is None else sampling.draws.weigh(gradients, sample, self._pool)
 
     def noise(self, gradients: Gradients, rows: Array | None, noise: Noise) -> Gradients:
         return sampling.noise.noisy(gradients, rows, noise, self._by_rows)
