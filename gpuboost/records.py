@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, Field, FrozenInstanceError, fields, is_dataclass
 from functools import cache
@@ -76,23 +77,28 @@ def _init(record: type[Any]) -> Callable[..., None]:
     setters of the slots, which are looked up once: a record of six fields takes 2.0 us, theirs 3.9, one of attrs 2.8,
     and a tree on 1,000 rows is 2 to 6 % faster for it.
     """
-    names: dict[str, Any] = {"FACTORY": _FACTORY}
-    parameters, body, kinds = [], [], {}
-    for field in fields(record):
+    names: dict[str, Any] = {"__factory__": _FACTORY}
+    parameters, body, kinds = ["self"], [], {}
+    for place, field in enumerate(fields(record)):
         name, value, default = field.name, field.name, field.default
         kinds[name] = field.type
-        names[f"set_{name}"] = vars(record)[name].__set__
+        names[f"__set_{place}__"] = vars(record)[name].__set__
         if field.default_factory is not MISSING:
-            names[f"make_{name}"], default = field.default_factory, _FACTORY
-            value = f"make_{name}() if {name} is FACTORY else {name}"
-        names[f"default_{name}"] = default
-        parameters.append(name if default is MISSING else f"{name}=default_{name}")
-        body.append(f"    set_{name}(self, {value})")
+            names[f"__make_{place}__"], default = field.default_factory, _FACTORY
+            value = f"__make_{place}__() if {name} is __factory__ else {name}"
+        if default is not MISSING:
+            names[f"__default_{place}__"] = default
+            parameters.append(f"{name}=__default_{place}__")
+        else:
+            parameters.append(name)
+        body.append(f"  __set_{place}__(self, {value})")
     if hasattr(record, "__post_init__"):
-        body.append("    self.__post_init__()")
-    exec("\n".join([f"def __init__({', '.join(['self', *parameters])}):", *(body or ["    pass"])]), names)
-    init: Callable[..., None] = names["__init__"]
-    init.__qualname__, init.__module__ = f"{record.__qualname__}.__init__", record.__module__
+        body.append("  self.__post_init__()")
+    text = [f"def make({', '.join(names)}):", f" def __init__({', '.join(parameters)}):", *(body or ["  pass"])]
+    local: dict[str, Any] = {}
+    exec("\n".join([*text, " return __init__"]), vars(sys.modules[record.__module__]), local)
+    init: Callable[..., None] = local["make"](**names)
+    init.__qualname__ = f"{record.__qualname__}.__init__"
     init.__annotations__ = kinds | {"return": None}
     return init
 

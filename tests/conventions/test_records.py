@@ -8,7 +8,7 @@ import pickle
 import weakref
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError, asdict, field, fields, is_dataclass, replace
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
 
@@ -68,7 +68,7 @@ def test_they_are_described_alike() -> None:
     assert list(map(str, fields(QUICK))) == list(map(str, fields(PLAIN)))
     assert (QUICK.__match_args__, QUICK.__slots__) == (PLAIN.__match_args__, PLAIN.__slots__)
     assert str(inspect.signature(QUICK)) == str(inspect.signature(PLAIN))
-    assert QUICK.__init__.__annotations__.keys() == PLAIN.__init__.__annotations__.keys()
+    assert get_type_hints(QUICK.__init__) == get_type_hints(PLAIN.__init__)
     assert QUICK.__init__.__qualname__ == "PAIR.__init__"
     assert QUICK(1, "x").e is not QUICK(1, "x").e
 
