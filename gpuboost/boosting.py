@@ -19,7 +19,6 @@ Each idea is one piece of the recipe, called in one place below:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -32,7 +31,7 @@ from gpuboost.learners import CutRule, GainNoise
 from gpuboost.learners.selection import SelectionTraits
 from gpuboost.losses.protocol import Loss, is_drawn
 from gpuboost.recipe import Recipe
-from gpuboost.records import declared
+from gpuboost.records import dataclass, declared
 from gpuboost.state import GrowingEnsemble, repeat, started
 from gpuboost.types import (
     Array,

@@ -7,12 +7,11 @@ CPU and on a GPU, for one thread or many, and can be replayed without being stor
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from zlib import crc32
 
-from gpuboost.records import fast_dataclass
+from gpuboost.records import dataclass
 
 
 class Stream(StrEnum):
@@ -53,7 +52,6 @@ class Stream(StrEnum):
     STRAGGLES = "straggles"
 
 
-@fast_dataclass
 @dataclass(frozen=True, slots=True)
 class Key:
     """A path such as ``Key.root(7) / Stream.LEARNERS / 12 / Stream.NODE``; its names are of ``Stream``.

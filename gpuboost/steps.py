@@ -7,7 +7,6 @@ A leaf value is -G / (D + lambda), G being the sum of gradients in the leaf. The
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 from gpuboost.arguments import is_one_of
@@ -16,11 +15,10 @@ from gpuboost.errors import RecipeError
 from gpuboost.losses.arrays import is_of_arrays
 from gpuboost.losses.base import of_output
 from gpuboost.losses.protocol import Loss, is_drawn, is_list_loss
-from gpuboost.records import declared, fast_dataclass
+from gpuboost.records import dataclass, declared
 from gpuboost.types import Array, FittedTree, TrainingSet
 
 
-@fast_dataclass
 @dataclass(frozen=True, slots=True)
 class StepTraits:
     """Attributes that a step rule may have, and the values that stand for those that it does not have."""

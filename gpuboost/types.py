@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import inf
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from gpuboost.errors import InputError
 from gpuboost.keys import Key, Stream
-from gpuboost.records import fast_dataclass
+from gpuboost.records import dataclass
 
 Array: TypeAlias = Any  # numpy.ndarray on the host, cupy.ndarray on the device: same calls, same names
 
@@ -214,7 +214,6 @@ class TrainingSet:
         return np.ones(self.n_rows) if self.multiplicity is None else self.multiplicity.astype(np.float64)
 
 
-@fast_dataclass
 @dataclass(frozen=True, slots=True)
 class Gradients:
     """First derivative and curvature of the loss with respect to the scores, times ``weight`` if there is one."""
@@ -229,7 +228,6 @@ class Gradients:
         return int(self.g.shape[1] if self.multiplicity is None else self.multiplicity.sum())
 
 
-@fast_dataclass
 @dataclass(frozen=True, slots=True)
 class Sample:
     """Rows with q_i = 1, and 1 / p_i for each, by which sampled sums are unbiased. None stands for every row."""
@@ -239,7 +237,6 @@ class Sample:
     n_excluded: int = 0  # rows whose probability was 0
 
 
-@fast_dataclass
 @dataclass(frozen=True, slots=True)
 class Target:
     """Input of a worker: the gradients at the scores of ``version``, on the rows drawn."""
@@ -256,7 +253,6 @@ class Target:
         return not self.noisy and (self.rows is None or self.own_leaves)
 
 
-@fast_dataclass
 @dataclass(frozen=True, slots=True)
 class Noise:
     """Gaussian noise on gradients: independent from row to row, of standard deviation ``deviation * sqrt(h)``.
@@ -284,7 +280,6 @@ class SplitCosts(NamedTuple):
     by_row: float  # times the rows of the node
 
 
-@fast_dataclass
 @dataclass(frozen=True, slots=True)
 class Candidates:
     """RGBM's J: the weak learners that compete in one tree.
@@ -440,7 +435,6 @@ class Limits:
         return self.growth == "sign_stump"
 
 
-@fast_dataclass
 @dataclass(frozen=True, slots=True)
 class Nodes:
     """A tree without values: node 0 is the root, children come after their parent.
@@ -464,7 +458,6 @@ class Nodes:
         return np.asarray(self.feature < 0)
 
 
-@fast_dataclass
 @dataclass(frozen=True, slots=True)
 class Structure:
     """A tree shape, with by-products of its growth."""
@@ -483,7 +476,6 @@ Grow: TypeAlias = Callable[[Any, TrainingSet, Target, int, Candidates], Structur
 """(backend, data, target, output, candidates) -> the shape of a tree, or the fit of another base learner"""
 
 
-@fast_dataclass
 @dataclass(frozen=True, slots=True)
 class FittedTree:
     """A weak learner: a step function of the bins."""
@@ -546,7 +538,6 @@ class Ensemble:
         return replace(kept, scale=self.scales[rounds - 1] if rounds else 1.0, scales=self.scales[:rounds])
 
 
-@fast_dataclass
 @dataclass(frozen=True, slots=True)
 class Drawn:
     """Gradients and rows that a round's trees were fitted to; on a device, so for the backend's verbs only."""
@@ -557,7 +548,6 @@ class Drawn:
     leaves: tuple[Array, ...]  # (n,) int32 the leaf of every row, tree by tree
 
 
-@fast_dataclass
 @dataclass(frozen=True, slots=True)
 class Built:
     """Outcome of one order to build a round's trees: a line of a run's log."""
@@ -578,7 +568,6 @@ class Built:
         return 0 if self.applied is None else self.applied - self.pulled
 
 
-@fast_dataclass
 @dataclass(frozen=True, slots=True)
 class Progress:
     """State of the fit after a round, as a watcher sees it."""

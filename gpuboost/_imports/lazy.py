@@ -1,10 +1,11 @@
-"""Names of a package that are imported when they are first asked for, not with the package (PEP 562)."""
+"""Names and modules of a package that are imported when they are first asked for, not with the package (PEP 562)."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 
@@ -25,3 +26,14 @@ def lazy_names(package: str, modules: Mapping[str, str]) -> tuple[Callable[[str]
         return sorted({*vars(sys.modules[package]), *modules})
 
     return get, names
+
+
+def lazy_modules(package: str, *modules: str) -> Callable[[str], ModuleType]:
+    """``__getattr__`` of a package whose ``modules`` are attributes of it before they are imported."""
+
+    def get(name: str) -> ModuleType:
+        if name not in modules:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return import_module(f"{package}.{name}")
+
+    return get

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import re
 import warnings
-from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 
 from gpuboost.backends.cuda.device.gpus import Gpu, gpus
 from gpuboost.backends.host.quota import quota_processors
 from gpuboost.errors import DeviceError, RecipeError
+from gpuboost.records import dataclass
 
 AUTO_CELLS = 250_000
 """Number of values of X from which "auto" takes a GPU. From there on, an H200 took a third of the time of 16 cores or

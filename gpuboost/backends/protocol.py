@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,6 +18,7 @@ from gpuboost.backends.numerics.probabilities import ProbabilityRule
 from gpuboost.backends.smoothing import Smoothing
 from gpuboost.keys import Key
 from gpuboost.losses.protocol import DrawnLoss, Loss
+from gpuboost.records import dataclass
 from gpuboost.scoring.answers import Answer
 from gpuboost.scoring.questions import ScoreMetric, ValuesOfRounds
 from gpuboost.types import (

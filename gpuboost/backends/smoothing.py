@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import Protocol, TypeAlias
 
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.components import Grid, SmoothTerm, Space, TreeComponent
+from gpuboost.records import dataclass
 from gpuboost.types import Array, Bins, Cuts, Gradients, Structure, TrainingSet
 
 Tables: TypeAlias = Sequence[tuple[Grid, Array]]

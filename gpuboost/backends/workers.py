@@ -6,10 +6,10 @@ On a host no copy is needed, as arrays are never written to again. On a device a
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol, TypeAlias, cast
 
 from gpuboost.backends.protocol import Backend
+from gpuboost.records import dataclass
 from gpuboost.types import Sample, Structure, Target
 
 BuildFunction: TypeAlias = Callable[[Backend], tuple[Structure, ...]]

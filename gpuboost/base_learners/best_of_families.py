@@ -7,7 +7,7 @@ equations. The server's part computes the step length along the winner on all ro
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias, cast
 
 import numpy as np
@@ -25,6 +25,7 @@ from gpuboost.learners.families.basis import Axes
 from gpuboost.learners.families.protocol import Family, SmoothFamily, TreeFamily
 from gpuboost.learners.families.trees import Tree
 from gpuboost.losses.averages import exact_sum
+from gpuboost.records import dataclass
 from gpuboost.steps import Step, searches
 from gpuboost.types import Array, Candidates, Component, Grow, Limits, Nodes, Noise, Structure, Target, TrainingSet
 

@@ -8,7 +8,7 @@ gradient descent needs only a direction. The step length along it is computed on
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
 from typing import Any, cast
@@ -22,6 +22,7 @@ from gpuboost.base_learners.protocol import RoundState
 from gpuboost.components import EmptyComponent, EstimatorComponent
 from gpuboost.errors import InputError
 from gpuboost.keys import Key
+from gpuboost.records import dataclass
 from gpuboost.steps import Step
 from gpuboost.types import Candidates, Component, Grow, Noise, Target, TrainingSet
 

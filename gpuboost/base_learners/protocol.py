@@ -7,19 +7,17 @@ methods, which may run on different hosts.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from gpuboost.backends.protocol import Backend
 from gpuboost.keys import Key
 from gpuboost.losses.protocol import Loss
-from gpuboost.records import fast_dataclass
+from gpuboost.records import dataclass
 from gpuboost.state import RunningScores
 from gpuboost.steps import Step
 from gpuboost.types import Array, Component, FittedTree, Gradients, Grow, Noise, TrainingSet
 
 
-@fast_dataclass
 @dataclass(frozen=True, slots=True)
 class RoundState:
     """The server's state when the fits of a round arrive."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from gpuboost.backends.protocol import Backend
 from gpuboost.base_learners.protocol import RoundState
 from gpuboost.growth import Growth
 from gpuboost.keys import Key
+from gpuboost.records import dataclass
 from gpuboost.steps import Step
 from gpuboost.types import Array, FittedTree, Grow, Noise, Structure, TrainingSet
 

@@ -9,13 +9,12 @@ differ; otherwise it must be requested with ``allow_unproven``.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
 
 from gpuboost.execution import Execution, is_sequential
 from gpuboost.langevin import Langevin, TemperatureSchedule
 from gpuboost.losses.protocol import Loss, LossTraits, has_fixed_objective, is_smoothed
-from gpuboost.records import declared
+from gpuboost.records import dataclass, declared
 from gpuboost.sampling import Sampling
 from gpuboost.sampling.protocol import SamplingTraits
 from gpuboost.steps import ConstantStep, GradientStep, NewtonStep, Step, searches

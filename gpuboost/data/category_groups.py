@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from gpuboost.errors import DeviceError, InputError
 from gpuboost.keys import Key, Stream
+from gpuboost.records import dataclass
 from gpuboost.types import DeviceMatrix
 
 Floats = NDArray[np.float64]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, cast
 
@@ -17,7 +16,7 @@ from gpuboost.data.missing import marked
 from gpuboost.data.tables import Column, Table, as_floats, as_table, fits_float32, refuse_infinite
 from gpuboost.data.text_columns import categories_by_dtype
 from gpuboost.errors import InputError
-from gpuboost.records import restored
+from gpuboost.records import dataclass, restored
 from gpuboost.types import DeviceMatrix
 
 FROM_DTYPE = "from_dtype"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from itertools import chain, pairwise
 from typing import Any
 
@@ -19,6 +18,7 @@ from gpuboost.data.category_groups import Floats, RowGroups, joined
 from gpuboost.data.encoding import AUTO, OrderedTargetStatistics
 from gpuboost.data.target_statistics import MOST_KEYS, StatisticsTable, TargetMoments, tables_of
 from gpuboost.errors import InputError
+from gpuboost.records import dataclass
 from gpuboost.types import DeviceMatrix
 
 _KEYS = {"prior", "prior_weight", "counts", "permutations", "tables"}

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from gpuboost.arguments import is_integer, is_real
 from gpuboost.errors import RecipeError, shown
+from gpuboost.records import dataclass
 
 PARTITION, ONE_HOT, ORDERED = "partition", "one_hot", "ordered"
 AUTO: Literal["auto"] = "auto"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ from numpy.typing import NDArray
 
 from gpuboost.data.queries import query_start
 from gpuboost.data.weights import kept_rows, split_weights
+from gpuboost.records import dataclass
 from gpuboost.types import Array, Bins, Cuts, Pairs, TrainingSet
 
 Floats = NDArray[np.float64]

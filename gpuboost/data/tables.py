@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
@@ -19,6 +18,7 @@ from gpuboost.arguments import declares
 from gpuboost.data.frames import eager_frame, matrix_of, needs_package, values_of
 from gpuboost.data.sparse import check_sparse
 from gpuboost.errors import InputError
+from gpuboost.records import dataclass
 from gpuboost.types import DeviceMatrix
 
 NUMBERS = "biuf"  # numpy's letters for bool, int, unsigned, float

@@ -16,12 +16,12 @@ the method of moments (analysis of variance of one random factor).
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 
 from gpuboost.data.category_groups import Floats, Integers, RowGroups, values_of
+from gpuboost.records import dataclass
 
 MOST_KEYS = 2**62
 MOST_COLUMNS = 12  # that are combined: 66 pairs

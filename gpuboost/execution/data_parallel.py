@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -16,6 +16,7 @@ from gpuboost.execution.protocol import Past, Workers
 from gpuboost.execution.ray_cluster import Ray
 from gpuboost.execution.rules import count
 from gpuboost.execution.serial import Serial
+from gpuboost.records import dataclass
 
 if TYPE_CHECKING:  # it imports kernels, which take a while
     from gpuboost.backends.sharded.backend import Sharded

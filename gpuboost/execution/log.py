@@ -6,7 +6,7 @@ import json
 import math
 import os
 from collections.abc import Iterator
-from dataclasses import astuple, dataclass, fields, replace
+from dataclasses import astuple, fields, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from gpuboost.arguments import is_integer
 from gpuboost.errors import InputError, shown
 from gpuboost.execution.protocol import ExecutionTraits
 from gpuboost.execution.rules import LEAF_VALUES, SAMPLE_AT
-from gpuboost.records import declared
+from gpuboost.records import dataclass, declared
 from gpuboost.storage import checked_path, write
 from gpuboost.types import Built
 

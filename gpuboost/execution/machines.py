@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -11,7 +10,7 @@ from gpuboost import backends
 from gpuboost.backends.protocol import Backend
 from gpuboost.backends.workers import WorkerSlot, slots_of
 from gpuboost.errors import DeviceError
-from gpuboost.records import declared
+from gpuboost.records import dataclass, declared
 
 
 @dataclass(frozen=True, slots=True, eq=False)

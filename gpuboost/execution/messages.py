@@ -11,10 +11,10 @@ gives the structures, equal ones for equal (target, ticket) on any machine.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from gpuboost.backends.protocol import Backend
+from gpuboost.records import dataclass
 from gpuboost.types import Sample, Structure, Target
 
 

@@ -7,16 +7,14 @@ which may have been fitted to an earlier one. Between the two it knows nothing o
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Protocol
 
 from gpuboost.backends.protocol import Backend
 from gpuboost.execution.messages import Answer, BuildTrees
-from gpuboost.records import fast_dataclass
+from gpuboost.records import dataclass
 from gpuboost.types import Built, Sample, Structure, Target
 
 
-@fast_dataclass
 @dataclass(frozen=True, slots=True)
 class Arrival:
     """The trees to apply in this round."""
@@ -36,7 +34,6 @@ class Workers(Protocol):
     def receive(self) -> Arrival: ...
 
 
-@fast_dataclass
 @dataclass(frozen=True, slots=True)
 class ExecutionTraits:
     """Attributes that an execution may have, and the values that stand for those that it does not have."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
 
 from gpuboost.errors import RecipeError
 from gpuboost.execution.ray_connection import check_sendable
 from gpuboost.execution.rules import count, positive
+from gpuboost.records import dataclass
 
 LEAST_STORE = 80 * 2**20  # bytes, less than which Ray refuses
 

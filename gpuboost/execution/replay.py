@@ -6,7 +6,7 @@ import os
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
 from gpuboost.backends.protocol import Backend
@@ -15,6 +15,7 @@ from gpuboost.errors import RecipeError
 from gpuboost.execution.log import Log
 from gpuboost.execution.messages import Answer, BuildTrees
 from gpuboost.execution.protocol import Arrival, Past, Workers
+from gpuboost.records import dataclass
 from gpuboost.types import Built, Sample, Structure, Target
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from numbers import Integral
 from typing import Any
 
 from gpuboost.arguments import is_one_of, is_real
 from gpuboost.errors import RecipeError
+from gpuboost.records import dataclass
 
 LEAF_VALUES = ("server", "worker")
 SAMPLE_AT = ("pull", "version")

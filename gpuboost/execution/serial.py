@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from time import perf_counter
 
 from gpuboost.backends.protocol import Backend
 from gpuboost.execution.messages import Answer, BuildTrees
 from gpuboost.execution.protocol import Arrival, Past, Tickets, Workers
+from gpuboost.records import dataclass
 from gpuboost.types import Built
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from gpuboost.arguments import is_real
 from gpuboost.errors import RecipeError, shown
+from gpuboost.records import dataclass
 from gpuboost.types import CATEGORY_LIMITS, CategoryLimits
 
 

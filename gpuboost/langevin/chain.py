@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from math import log2
 
@@ -10,6 +10,7 @@ from gpuboost.backends.protocol import Backend
 from gpuboost.errors import RecipeError
 from gpuboost.keys import Key
 from gpuboost.langevin.schedule import Schedule, deviation_factor
+from gpuboost.records import dataclass
 from gpuboost.types import Candidates, Grow, Limits, Noise, NoiseScale, Structure, Target, TrainingSet
 
 MOST_FORGOTTEN = 1000.0  # binary orders that the scale may lose in a run; float64 holds 1,022

@@ -11,7 +11,7 @@ docs/theory/langevin.md.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from math import sqrt
 from numbers import Integral
 from typing import Any, ClassVar, Protocol
@@ -24,7 +24,7 @@ from gpuboost.langevin.chain import Chain
 from gpuboost.langevin.schedule import Schedule, TemperatureSchedule, deviation_factor, schedule_of
 from gpuboost.losses.averages import exact_sum
 from gpuboost.losses.protocol import Loss
-from gpuboost.records import restored
+from gpuboost.records import dataclass, restored
 from gpuboost.types import Array, Limits, NoiseScale, TrainingSet
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import isfinite, nan, sqrt
 from numbers import Integral
 from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
@@ -11,6 +10,7 @@ from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
 from gpuboost.arguments import is_one_of, is_real
 from gpuboost.elementary import exp, log
 from gpuboost.errors import RecipeError, shown
+from gpuboost.records import dataclass
 
 
 @runtime_checkable

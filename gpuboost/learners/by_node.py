@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from gpuboost.keys import Key
 from gpuboost.learners.selection import check_count, count_of
+from gpuboost.records import dataclass
 from gpuboost.types import Candidates
 
 

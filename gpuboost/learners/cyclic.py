@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from gpuboost.errors import RecipeError
 from gpuboost.keys import Key
 from gpuboost.learners.partition import Partition, labels_of, partition
 from gpuboost.learners.selection import check_count, count_of
+from gpuboost.records import dataclass
 from gpuboost.types import Candidates, Cuts
 
 

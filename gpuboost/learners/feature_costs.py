@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from gpuboost.arguments import is_real
 from gpuboost.errors import RecipeError, shown
 from gpuboost.keys import Key
 from gpuboost.learners.selection import Selection, SelectionTraits
-from gpuboost.records import declared
+from gpuboost.records import dataclass, declared
 from gpuboost.types import Candidates, ColumnCosts, Cuts, Ensemble, Nodes, SplitCosts, Structure
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
 from gpuboost.keys import Key
+from gpuboost.records import dataclass
 from gpuboost.types import Candidates
 
 

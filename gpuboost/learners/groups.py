@@ -6,7 +6,6 @@ their histograms are never built.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from gpuboost.arguments import is_one_of
 from gpuboost.keys import Key
 from gpuboost.learners.partition import Partition, labels_of, partition
 from gpuboost.learners.selection import check_count, count_of, subset
+from gpuboost.records import dataclass
 from gpuboost.types import Candidates, Cuts
 
 

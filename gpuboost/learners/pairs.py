@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.errors import RecipeError
 from gpuboost.keys import Key
 from gpuboost.learners.selection import check_count, count_of, subset
+from gpuboost.records import dataclass
 from gpuboost.types import Candidates, Cuts
 
 

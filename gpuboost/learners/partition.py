@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.errors import RecipeError
+from gpuboost.records import dataclass
 from gpuboost.types import Cuts
 
 WORDS = ("feature", "root")

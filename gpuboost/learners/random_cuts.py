@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
 from gpuboost.keys import Key
+from gpuboost.records import dataclass
 from gpuboost.types import Candidates
 
 

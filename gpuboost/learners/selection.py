@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil
 from numbers import Integral, Real
@@ -14,11 +13,10 @@ from numpy.typing import NDArray
 
 from gpuboost.errors import RecipeError
 from gpuboost.keys import Key
-from gpuboost.records import declared, fast_dataclass
+from gpuboost.records import dataclass, declared
 from gpuboost.types import Candidates, Cuts, Ensemble, Structure
 
 
-@fast_dataclass
 @dataclass(frozen=True, slots=True)
 class SelectionTraits:
     """Attributes that a selection rule may have, and the values that stand for those that it does not have.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from gpuboost.errors import RecipeError
 from gpuboost.keys import Key
 from gpuboost.learners.partition import Partition, labels_of, partition
+from gpuboost.records import dataclass
 from gpuboost.types import Candidates, Cuts, Ensemble, Structure
 
 

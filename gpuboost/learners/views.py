@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.keys import Key
 from gpuboost.learners.selection import Selection, prepared
+from gpuboost.records import dataclass
 from gpuboost.types import Candidates, Cuts
 
 

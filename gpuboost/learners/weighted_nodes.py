@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from gpuboost.learners.by_node import RandomByNode
 from gpuboost.learners.groups import RandomGroups
 from gpuboost.learners.selection import Selection, count_of
 from gpuboost.learners.weighted import WeightedGroups
+from gpuboost.records import dataclass
 from gpuboost.types import Candidates, Cuts
 
 

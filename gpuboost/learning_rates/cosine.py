@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from gpuboost.learning_rates.checks import checked
+from gpuboost.records import dataclass
 
 _TERMS = 20  # of sin(pi t / 2): the next one is below 2**-60 for t <= 1
 

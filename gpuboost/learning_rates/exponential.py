@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from gpuboost.elementary import exp, log
 from gpuboost.learning_rates.checks import checked
+from gpuboost.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

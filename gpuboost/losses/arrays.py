@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from abc import ABC
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar, TypeAlias, TypeGuard
 
 import numpy as np
@@ -18,6 +18,7 @@ from gpuboost.losses.custom_parts import Start, check_name, check_outputs, check
 from gpuboost.losses.derivative_check import check_arrays
 from gpuboost.losses.protocol import Loss
 from gpuboost.losses.target import finite
+from gpuboost.records import dataclass
 from gpuboost.types import Array, TrainingSet
 
 ArrayFunction: TypeAlias = Callable[..., Any]

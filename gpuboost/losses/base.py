@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from abc import ABC
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
 
 from numpy import float64, zeros
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 
 from gpuboost.errors import RecipeError, shown
 from gpuboost.losses.protocol import Derivatives, Loss, LossTraits, RowDerivatives, RowValue, Value, undefined
-from gpuboost.records import declared
+from gpuboost.records import dataclass, declared
 from gpuboost.types import Array
 
 Floats: TypeAlias = NDArray[float64]

@@ -6,7 +6,6 @@ to the last bit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -16,6 +15,7 @@ from gpuboost.errors import RecipeError
 from gpuboost.losses.averages import constant, rising_root, weighted_mean
 from gpuboost.losses.base import BaseLoss, LossFacts
 from gpuboost.losses.target import number, zero_or_one
+from gpuboost.records import dataclass
 from gpuboost.types import Array
 
 _MOST_STEPS, _SHORT = 40, 1e-9  # of Newton's method for a start beside offsets

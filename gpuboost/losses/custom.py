@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from typing import Any, ClassVar, NoReturn, TypeAlias
 
@@ -27,7 +27,7 @@ from gpuboost.losses.custom_parts import (
 from gpuboost.losses.derivative_check import along, check_facts, check_gradient, check_hessian
 from gpuboost.losses.protocol import Derivatives, RowDerivatives, RowValue, Value, undefined
 from gpuboost.losses.target import finite
-from gpuboost.records import restored
+from gpuboost.records import dataclass, restored
 from gpuboost.types import Array
 
 Formula: TypeAlias = Callable[..., Any]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from gpuboost.errors import RecipeError
+from gpuboost.records import dataclass
 from gpuboost.types import Array
 
 Formula: TypeAlias = Callable[[float, float], float]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -13,6 +12,7 @@ from gpuboost.losses.averages import constant, location, weighted_mean
 from gpuboost.losses.base import BaseLoss, LossFacts
 from gpuboost.losses.protocol import Loss
 from gpuboost.losses.target import finite
+from gpuboost.records import dataclass
 from gpuboost.types import Array
 
 _LARGEST = 1e9  # the gradient holds the square of a residual

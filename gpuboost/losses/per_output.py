@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import Any, ClassVar, Protocol
 
@@ -13,6 +13,7 @@ import numpy as np
 from gpuboost.errors import InputError
 from gpuboost.losses.base import BaseLoss, LossFacts, named
 from gpuboost.losses.protocol import Derivatives, Loss, RowDerivatives, RowValue, Value
+from gpuboost.records import dataclass
 from gpuboost.types import Array
 
 MULTILABEL = "multilabel"

@@ -6,7 +6,6 @@ So no score makes a gradient overflow, and gradients beyond still point back.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -17,6 +16,7 @@ from gpuboost.errors import InputError, RecipeError
 from gpuboost.losses.averages import constant, near, weighted_mean
 from gpuboost.losses.base import BaseLoss, LossFacts
 from gpuboost.losses.target import LARGEST_POSITIVE, finite, number, require
+from gpuboost.records import dataclass
 from gpuboost.types import Array
 
 _BOUND = 40.0  # of scores, as in ``bounded``

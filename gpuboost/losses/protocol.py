@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NoReturn, Protocol, TypeAlias, TypeGuard
 
-from gpuboost.records import declared, fast_dataclass
+from gpuboost.records import dataclass, declared
 from gpuboost.types import Array
 
 Value: TypeAlias = Callable[[float, float, float], float]
@@ -103,7 +102,6 @@ class Loss(Protocol):
         ...
 
 
-@fast_dataclass
 @dataclass(frozen=True, slots=True)
 class LossTraits:
     """Attributes that a loss may have, and the values that stand for those that it does not have."""

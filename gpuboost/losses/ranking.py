@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -21,7 +21,7 @@ from gpuboost.losses.averages import constant
 from gpuboost.losses.base import LATER, BaseLoss, LossFacts
 from gpuboost.losses.protocol import PairWeight
 from gpuboost.losses.target import finite, number, require
-from gpuboost.records import restored
+from gpuboost.records import dataclass, restored
 from gpuboost.types import Array
 
 MOST_LABEL = 31  # of the default gains: the largest gain is 2**31 - 1

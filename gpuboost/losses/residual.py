@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar
 
@@ -16,6 +15,7 @@ from gpuboost.losses.averages import location, lower_quantile, weighted_mean
 from gpuboost.losses.base import BaseLoss, LossFacts, named
 from gpuboost.losses.protocol import RowDerivatives, RowValue
 from gpuboost.losses.target import finite, number
+from gpuboost.records import dataclass
 from gpuboost.types import Array
 
 _REWEIGHTINGS = 100  # Newton's method on a piecewise linear slope: it ends after a few

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,6 +11,7 @@ from gpuboost.errors import RecipeError
 from gpuboost.losses.averages import constant, exact_sum
 from gpuboost.losses.base import BaseLoss, LossFacts
 from gpuboost.losses.target import finite, require
+from gpuboost.records import dataclass
 from gpuboost.types import Array
 
 _RAREST = 2.0**-23  # a class that is absent is taken to be this frequent, so that F_0 is finite

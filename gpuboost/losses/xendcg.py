@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -12,6 +11,7 @@ from gpuboost.losses.averages import constant
 from gpuboost.losses.base import BaseLoss, LossFacts
 from gpuboost.losses.ranking import MOST_LABEL, gains_of_labels
 from gpuboost.losses.target import finite, require
+from gpuboost.records import dataclass
 from gpuboost.types import Array
 
 LEAST_REST = 2.0**-26  # of the softmax of all other documents: bounds the terms of Newton's direction

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import sqrt
 from typing import ClassVar
 
@@ -12,6 +11,7 @@ from gpuboost.elementary import bounded, exp, expit, expit_array
 from gpuboost.errors import RecipeError
 from gpuboost.losses.base import BaseLoss, LossFacts
 from gpuboost.losses.target import number, zero_or_one
+from gpuboost.records import dataclass
 from gpuboost.types import Array
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 from gpuboost.errors import InputError
 from gpuboost.losses.protocol import Loss
+from gpuboost.records import dataclass
 from gpuboost.scoring.questions import ScoreMetric
 from gpuboost.types import Array
 

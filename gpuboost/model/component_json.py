@@ -6,7 +6,6 @@ penalty, is not written.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from gpuboost.errors import InputError
 from gpuboost.model import strict_json as strict
 from gpuboost.model.tree_json import TreeFeatures, tree_from, tree_line
 from gpuboost.public import SMOOTH_FAMILIES
+from gpuboost.records import dataclass
 from gpuboost.types import Component, Ensemble
 
 KEYS = ("spaces", "centres", "components")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +27,7 @@ from gpuboost.model.tree_json import (
     tree_from,
     tree_line,
 )
+from gpuboost.records import dataclass
 from gpuboost.storage import write
 from gpuboost.types import Ensemble, FittedTree
 

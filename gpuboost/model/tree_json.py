@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.model import strict_json as strict
+from gpuboost.records import dataclass
 from gpuboost.types import Cuts, FittedTree, Nodes
 
 _COLUMNS = ("feature", "bin", "missing_left", "left", "right", "gain", "cover", "count", "value")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from gpuboost.arguments import checked_count
 from gpuboost.backends.protocol import OneTreeGrower
 from gpuboost.keys import Key
+from gpuboost.records import dataclass
 from gpuboost.types import Gradients
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import cast
 
 from gpuboost.backends.protocol import Backend, OneTreeGrower
 from gpuboost.keys import Key
 from gpuboost.multi_output.protocol import Sketch
+from gpuboost.records import dataclass
 from gpuboost.types import Candidates, Gradients, Grow, Limits, Structure, Target, TrainingSet
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from gpuboost.arguments import floats
 from gpuboost.errors import InputError, shown
 from gpuboost.posterior.uncertainty import Uncertainty
+from gpuboost.records import dataclass
 
 Floats = NDArray[np.float64]
 

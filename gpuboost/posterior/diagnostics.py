@@ -5,7 +5,6 @@ Traces are (chains, draws, ...): several chains, or one; each of the trailing qu
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from gpuboost.arguments import floats
 from gpuboost.errors import InputError
+from gpuboost.records import dataclass
 
 Floats = NDArray[np.float64]
 

@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -21,6 +20,7 @@ from gpuboost.losses.base import BaseLoss, checked_loss, facts_of
 from gpuboost.losses.per_output import PerOutput
 from gpuboost.losses.protocol import Loss
 from gpuboost.losses.residual import Quantiles
+from gpuboost.records import dataclass
 from gpuboost.types import Array
 
 Floats = NDArray[np.float64]

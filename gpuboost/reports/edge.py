@@ -7,7 +7,7 @@ lowers a convex loss by at least nu <r, v>^2 / (2 sigma |v|^2), which may be mor
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import sqrt
 from typing import Any
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from gpuboost.langevin import Langevin
 from gpuboost.recipe import Recipe
-from gpuboost.records import declared
+from gpuboost.records import dataclass, declared
 from gpuboost.sampling.protocol import SamplingTraits
 from gpuboost.steps import StepTraits, searches
 from gpuboost.types import Progress, TrainingSet

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import frexp
 
 from gpuboost.composition.learners import is_stump
@@ -12,7 +12,7 @@ from gpuboost.langevin import Langevin
 from gpuboost.learners import AllLearners, RandomGroup, RandomGroups, RandomLearners
 from gpuboost.losses.protocol import LossTraits, is_list_loss
 from gpuboost.recipe import Recipe
-from gpuboost.records import declared
+from gpuboost.records import dataclass, declared
 from gpuboost.reports.constants import of_rate
 from gpuboost.reports.report import LAW, Verdict, verdict
 from gpuboost.reports.step_sizes import StepSizes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from gpuboost.composition.averaging import NO_DESCENT
@@ -15,7 +15,7 @@ from gpuboost.learners import AllLearners
 from gpuboost.losses.base import of_output
 from gpuboost.losses.protocol import Loss, has_fixed_objective, is_drawn
 from gpuboost.recipe import Recipe
-from gpuboost.records import restored
+from gpuboost.records import dataclass, restored
 from gpuboost.reports.edge import EdgeReport
 from gpuboost.reports.sampling import SamplingReport
 from gpuboost.reports.step_sizes import StepSizes

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
 from gpuboost.backends.protocol import Backend
 from gpuboost.errors import OutsideTheoryWarning
+from gpuboost.records import dataclass
 from gpuboost.sampling import ImportanceSampling, Sampling
 from gpuboost.types import Array, Drawn, Progress
 

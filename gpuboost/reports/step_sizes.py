@@ -10,7 +10,6 @@ For several scores a row, u is M times the range of the row's steps, and the sum
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -20,7 +19,7 @@ from gpuboost.langevin import Langevin
 from gpuboost.losses.base import facts_of
 from gpuboost.losses.protocol import LossTraits
 from gpuboost.recipe import Recipe
-from gpuboost.records import declared
+from gpuboost.records import dataclass, declared
 from gpuboost.sampling.protocol import SamplingTraits
 from gpuboost.steps import NewtonStep
 from gpuboost.types import Ensemble

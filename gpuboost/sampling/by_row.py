@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -12,6 +12,7 @@ from gpuboost.backends.numerics.probabilities import ThresholdRule
 from gpuboost.backends.protocol import Backend
 from gpuboost.errors import RecipeError, shown
 from gpuboost.keys import Key
+from gpuboost.records import dataclass
 from gpuboost.sampling.protocol import explaining_leaf_values, leaves_from
 from gpuboost.types import Array, Gradients, Sample, TrainingSet
 

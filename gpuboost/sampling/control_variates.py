@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from gpuboost.backends.protocol import Backend
 from gpuboost.keys import Key
 from gpuboost.losses.protocol import Loss
-from gpuboost.records import declared
+from gpuboost.records import dataclass, declared
 from gpuboost.sampling.importance import ScoredDraws
 from gpuboost.sampling.protocol import Losses, Sampling, SamplingTraits
 from gpuboost.sampling.sampler import PlainSampler, Sampler, drawn_by

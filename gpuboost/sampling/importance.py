@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import inf
 from typing import Any, Self
 
@@ -14,7 +14,7 @@ from gpuboost.backends.numerics.probabilities import ThresholdRule
 from gpuboost.backends.protocol import Backend
 from gpuboost.errors import RecipeError, shown
 from gpuboost.keys import Key
-from gpuboost.records import restored
+from gpuboost.records import dataclass, restored
 from gpuboost.sampling.by_row import checked, numbers_of_rows
 from gpuboost.sampling.protocol import LEAVES_FROM, Losses, explaining_leaf_values, is_number, leaves_from, share
 from gpuboost.types import Array, Gradients, Sample, TrainingSet

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from gpuboost.arguments import explaining, is_one_of, is_real
 from gpuboost.backends.protocol import Backend
 from gpuboost.errors import RecipeError
 from gpuboost.keys import Key
-from gpuboost.records import fast_dataclass
+from gpuboost.records import dataclass
 from gpuboost.types import Array, Gradients, Sample
 
 Losses: TypeAlias = Callable[[], Array]
 """() -> (n,) float64, the loss of each row under the current model; computed by the call"""
 
 
-@fast_dataclass
 @dataclass(frozen=True, slots=True)
 class SamplingTraits:
     """Attributes that a row-sampling rule may have, and the values that stand for those that it does not have."""

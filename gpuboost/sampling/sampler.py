@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Protocol
 
 from gpuboost.backends.protocol import Backend
 from gpuboost.keys import Key
-from gpuboost.records import declared
+from gpuboost.records import dataclass, declared
 from gpuboost.sampling.protocol import Losses, Sampling, SamplingTraits
 from gpuboost.types import Array, FittedTree, Gradients, Sample, Target
 

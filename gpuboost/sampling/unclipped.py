@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from gpuboost.backends.numerics.probabilities import ThresholdRule
 from gpuboost.backends.protocol import Backend
 from gpuboost.backends.reference.sampling import scores_of
 from gpuboost.keys import Key
+from gpuboost.records import dataclass
 from gpuboost.sampling.importance import ImportanceSampling
 from gpuboost.types import Gradients, Sample
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from gpuboost.backends.protocol import Backend
 from gpuboost.keys import Key
-from gpuboost.records import restored
+from gpuboost.records import dataclass, restored
 from gpuboost.sampling.protocol import explaining_leaf_values, leaves_from, share
 from gpuboost.types import Gradients, Sample
 

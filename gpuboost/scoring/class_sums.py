@@ -6,12 +6,11 @@ the predictions are.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.losses.averages import bounded_sum, sum_of_pieces
+from gpuboost.records import dataclass
 from gpuboost.types import Array
 
 Floats = NDArray[np.float64]

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.losses.averages import sum_of_pieces
+from gpuboost.records import dataclass
 from gpuboost.scoring.class_sums import ENTRIES, ClassSums, sums_of_pieces
 from gpuboost.scoring.curves import Curve, Integers, area_of_pieces
 

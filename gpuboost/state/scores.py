@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from gpuboost import components
 from gpuboost.backends.protocol import Backend
+from gpuboost.records import dataclass
 from gpuboost.types import Array, Component, Ensemble, FittedTree, TrainingSet
 
 

@@ -17,7 +17,6 @@ import os
 import re
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import prod
 from typing import IO, Any, NoReturn
 from zlib import crc32
@@ -26,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.errors import InputError
+from gpuboost.records import dataclass
 from gpuboost.storage.writing import checked_path, writing
 
 MAGIC = b"\x93gpub\r\n\x1a"

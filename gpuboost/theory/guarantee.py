@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
 from typing import Literal
 
 from gpuboost.errors import InputError, OutsideTheoryWarning
-from gpuboost.records import restored
+from gpuboost.records import dataclass, restored
 from gpuboost.theory.rates import linear_bound, sublinear_bound
 
 GuaranteeKind = Literal["linear rate", "sublinear rate", "monotone descent", "stationary law", "none", "not known"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
@@ -18,6 +18,7 @@ from gpuboost.losses.arrays import is_of_arrays
 from gpuboost.losses.averages import exact_sum
 from gpuboost.losses.base import of_output
 from gpuboost.losses.protocol import Loss, is_list_loss
+from gpuboost.records import dataclass
 from gpuboost.scoring.questions import ScoreMetric
 from gpuboost.training.parameters import integer
 from gpuboost.training.rows import weight_of

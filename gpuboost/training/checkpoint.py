@@ -7,7 +7,7 @@ numbers that were used. A checkpoint holds these too, in the same file, so that 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from numbers import Integral
 from typing import Any
 from zlib import crc32
@@ -19,6 +19,7 @@ from gpuboost.errors import InputError, RecipeError
 from gpuboost.execution import Execution, Log, log_of
 from gpuboost.model import strict_json as strict
 from gpuboost.recipe import Recipe
+from gpuboost.records import dataclass
 from gpuboost.types import Built, Pairs
 from gpuboost.watch.history import History
 from gpuboost.watch.record import Evals, Plan

@@ -9,11 +9,12 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from gpuboost.errors import GpuBoostError, InputError, RecipeError
 from gpuboost.execution import Replay
+from gpuboost.records import dataclass
 from gpuboost.training import automatic
 from gpuboost.training import job as preparation
 from gpuboost.training.automatic import is_asked, is_auto

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -18,6 +18,7 @@ from gpuboost.data.encoding import AUTO, PARTITION, OrderedTargetStatistics, che
 from gpuboost.errors import RecipeError
 from gpuboost.learners import FeatureViews
 from gpuboost.recipe import Recipe
+from gpuboost.records import dataclass
 from gpuboost.training.constraints.by_column import of_encoded
 from gpuboost.training.targets import TrainingTarget
 from gpuboost.types import Cuts, DeviceMatrix

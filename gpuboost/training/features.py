@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import nan
 from numbers import Real
 from typing import TYPE_CHECKING, Any, cast
@@ -23,6 +23,7 @@ from gpuboost.data.weights import check_weight
 from gpuboost.errors import DeviceError, GpuBoostError, InputError, RecipeError, shown
 from gpuboost.execution import DataParallel
 from gpuboost.recipe import Recipe
+from gpuboost.records import dataclass
 from gpuboost.training import parameters
 from gpuboost.training.callbacks import RawEvalSet
 from gpuboost.training.encoding import Upload, check_continued, chosen_policy, encoded, encoded_again, recipe_of

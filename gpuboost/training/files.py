@@ -10,7 +10,7 @@ import math
 import os
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from gpuboost.learning_rates import listed
 from gpuboost.losses.per_output import MULTILABEL
 from gpuboost.losses.protocol import Loss, is_list_loss
 from gpuboost.model import file
-from gpuboost.records import declared
+from gpuboost.records import dataclass, declared
 from gpuboost.sampling import ImportanceSampling, UniformSampling
 from gpuboost.sampling.protocol import SamplingTraits
 from gpuboost.storage import UNSEALED, checked_path, is_intact, sealed

@@ -6,12 +6,13 @@ They are made once, by the fit, of what was run; the parameters of an estimator 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any, get_args
 
 from gpuboost.langevin import ChainOrigin, Langevin, total_weight
 from gpuboost.model import strict_json as strict
 from gpuboost.recipe import Recipe
+from gpuboost.records import dataclass
 from gpuboost.reports.constants import of_law
 from gpuboost.reports.guarantee import NOT_KNOWN, RunFacts, guarantee_of, joined, of_whole_run
 from gpuboost.reports.step_sizes import StepSizes, step_sizes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from gpuboost.errors import InputError, RecipeError
 from gpuboost.learning_rates import Averaging
 from gpuboost.losses import SavedCustom
 from gpuboost.recipe import Recipe
+from gpuboost.records import dataclass
 from gpuboost.training import files
 from gpuboost.training.checkpoint import CheckpointState
 from gpuboost.training.fit_record import FitRecord

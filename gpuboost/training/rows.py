@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from gpuboost.data.targets import check_target, target_array
 from gpuboost.data.weights import check_weight
 from gpuboost.errors import InputError
 from gpuboost.losses.protocol import Loss, n_targets
+from gpuboost.records import dataclass
 from gpuboost.types import Array, Cuts, TrainingSet
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from numbers import Real
 from typing import Any, cast
@@ -23,6 +23,7 @@ from gpuboost.losses.per_output import MULTILABEL, OneOutputLoss, PerOutput
 from gpuboost.losses.protocol import Loss, debiases, is_list_loss, needs_pairs
 from gpuboost.losses.registry import may_have_columns
 from gpuboost.losses.start_values import needs_one_score
+from gpuboost.records import dataclass
 from gpuboost.training.parameters import as_float
 from gpuboost.training.rows import LabelledRows
 

@@ -6,7 +6,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from math import log
 from typing import Any, Protocol, runtime_checkable
@@ -22,6 +22,7 @@ from gpuboost.losses.protocol import is_list_loss
 from gpuboost.metrics.registry import default_metric
 from gpuboost.posterior.members import too_short
 from gpuboost.recipe import Recipe
+from gpuboost.records import dataclass
 from gpuboost.reports.edge import EdgeRecord
 from gpuboost.reports.report import FitReport, asks_for_theory, verdict
 from gpuboost.reports.sampling import SamplingRecord

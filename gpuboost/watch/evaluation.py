@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
+from gpuboost.records import dataclass
 from gpuboost.types import Array, Component, FittedTree, Progress, TrainingSet
 
 AddTree: TypeAlias = Callable[[Array, FittedTree | Component, float, TrainingSet], None]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from gpuboost.arguments import is_integer
 from gpuboost.errors import RecipeError
+from gpuboost.records import dataclass
 from gpuboost.watch.record import Plan, Round
 
 if TYPE_CHECKING:

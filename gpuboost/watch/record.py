@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Protocol, TypeAlias, runtime_checkable
 
-from gpuboost.records import fast_dataclass
+from gpuboost.records import dataclass
 from gpuboost.types import Ensemble
 
 Evals: TypeAlias = Mapping[str, Mapping[str, float]]
@@ -24,7 +23,6 @@ class Plan:
     done: int = 0  # rounds of ``rounds`` that were done before the fit was interrupted
 
 
-@fast_dataclass
 @dataclass(frozen=True, slots=True)
 class Round:
     """One round, after it is done: the only argument of a callback."""

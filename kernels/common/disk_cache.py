@@ -8,12 +8,14 @@ import stat
 import time
 import warnings
 from contextlib import contextmanager, suppress
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryFile, gettempdir, mkdtemp
 from types import CellType, FunctionType
 
 import numba
+from numba.core.runtime.nrt import rtsys
 from platformdirs import user_cache_path
 
 from gpuboost.kernels.common import prebuilt
@@ -70,6 +72,7 @@ def _temporary_folder():
     return folder if stat.S_ISDIR(about.st_mode) else None
 
 
+@cache  # asked eight times by a first fit, and two milliseconds each time
 def _digest():
     folder = Path(__file__).parent.parent
     texts = sorted((path.relative_to(folder).as_posix(), path.read_bytes()) for path in folder.glob("*/*.py"))
@@ -93,6 +96,25 @@ def save_one_at_a_time(compiled):
             save(key, data)
 
     cache_file.save = locked
+
+
+def load_without_compiler(compiled):
+    """Have a compiled function read from disk without numba's declarations of all that it can compile.
+
+    numba installs them, some fifty thousand objects, before it reads the first function. Machine code needs none of
+    them, only numba's runtime; a compilation installs them itself. A process whose kernels are all on disk so begins
+    in 0.07 s less, and ends in 0.1 s less, since each search for garbage at the end visits them all.
+    """
+    reader = compiled._cache
+    if not hasattr(reader, "_load_overload"):  # another numba
+        return
+
+    def load(signature, target):
+        rtsys.initialize(target)
+        with reader._guard_against_spurious_io_errors():
+            return reader._load_overload(signature, target)
+
+    reader.load_overload = load
 
 
 def name_by_closure(function):

@@ -13,6 +13,7 @@ from gpuboost.kernels.common import prebuilt
 from gpuboost.kernels.common.compile_once import compile_once
 from gpuboost.kernels.common.disk_cache import (
     know_in_every_process,
+    load_without_compiler,
     name_by_closure,
     save_one_at_a_time,
     usable_folder,
@@ -51,6 +52,7 @@ def kernel(function):
     if keep:
         save_one_at_a_time(compiled)
         know_in_every_process(compiled)
+        load_without_compiler(compiled)
         compile_once(compiled)
     if keep and _PREBUILT_FOR is not None:
         prebuilt.load_also(compiled, _PREBUILT_FOR)

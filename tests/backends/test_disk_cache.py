@@ -13,11 +13,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import numba
+import numpy as np
 import pytest
 
 from gpuboost import losses
 from gpuboost.backends.cpu import formulas
 from gpuboost.kernels.common import disk_cache, jit
+from gpuboost.kernels.gradients import pointwise
 
 DAY = 86_400
 
@@ -221,3 +223,13 @@ def test_code_of_several_processes_is_not_mixed(tmp_path: Path) -> None:
         command = [sys.executable, "-c", DERIVATIVES, *texts]
         result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         assert result.returncode == 0, result.stderr
+
+
+def test_a_kernel_on_disk_is_read_without_the_declarations_of_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    arguments = np.zeros(1), np.array([2.0]), np.zeros(1, np.int32), 0, 1
+    pointwise.add_leaves(*arguments)
+    again = jit.kernel(pointwise.add_leaves.py_func)  # as in a new process
+    monkeypatch.setattr(type(again.targetctx), "refresh", lambda _: pytest.fail("the compiler is not needed"))
+    again(*arguments)
+    assert arguments[0] == 4.0
+    assert sum(again.stats.cache_hits.values()) == 1

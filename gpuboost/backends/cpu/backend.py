@@ -5,27 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from functools import partial
-from typing import Any
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpuboost.backends.cpu import binning as cpu_binning
-from gpuboost.backends.cpu import formulas
+from gpuboost.backends.cpu import formulas, rankings, sampling
 from gpuboost.backends.cpu import sums as cpu_sums
 from gpuboost.backends.cpu.compilation.warm_up import HELPER, load_numba
 from gpuboost.backends.cpu.growth import CpuGrowth
 from gpuboost.backends.cpu.leaves import compact, wide, with_values
 from gpuboost.backends.cpu.numpy_prediction import NumpyPrediction
-from gpuboost.backends.cpu.one_tree import OneTreeGrowth
-from gpuboost.backends.cpu.rankings import cross_entropy as cpu_cross_entropy
-from gpuboost.backends.cpu.rankings import ranking as cpu_lists
-from gpuboost.backends.cpu.rankings import smoothed_ranking as cpu_smoothed
 from gpuboost.backends.cpu.repeated_rounds import RepeatedRounds
-from gpuboost.backends.cpu.sampling import control_variates as cpu_controls
-from gpuboost.backends.cpu.sampling import draws as cpu_sampling
-from gpuboost.backends.cpu.sampling import noise as cpu_noise
-from gpuboost.backends.cpu.smoothing import CpuSmoothing
 from gpuboost.backends.host import threads as host_threads
 from gpuboost.backends.host.ranking_losses import HostLosses
 from gpuboost.backends.host.threads import RowShares, ThreadPool, share
@@ -47,15 +39,7 @@ from gpuboost.backends.smoothing import Smoothing
 from gpuboost.kernels.gradients import pointwise
 from gpuboost.keys import Key
 from gpuboost.losses.arrays import is_of_arrays
-from gpuboost.losses.protocol import (
-    DrawnLoss,
-    ListLoss,
-    Loss,
-    is_list_loss,
-    is_on_host,
-    is_smoothed,
-    perturbs_labels,
-)
+from gpuboost.losses.protocol import DrawnLoss, ListLoss, Loss, is_list_loss, is_on_host, is_smoothed, perturbs_labels
 from gpuboost.types import (
     Array,
     Bins,
@@ -74,6 +58,10 @@ from gpuboost.types import (
     TrainingSet,
 )
 
+if TYPE_CHECKING:  # kernels that few fits need are imported at their first use
+    from gpuboost.backends.cpu.one_tree import OneTreeGrowth
+    from gpuboost.backends.cpu.smoothing import CpuSmoothing
+
 NO_WEIGHT = np.empty(0, np.float64)
 FORMULA, ADDITION = 2, 8  # times as many rows before several threads share them, where a row takes little time
 
@@ -86,15 +74,13 @@ class Cpu:
 
     def __init__(self, threads: int = 1) -> None:
         self._pool = ThreadPool(threads)
-        self._smoothing: CpuSmoothing | None = None
         shares, self._workspaces = RowShares(self._pool), Workspaces()
         self._by_rows, self._in_parts = shares.by_rows, shares.in_parts
         self._growth, self._rounds = CpuGrowth(self._pool, self._workspaces), RepeatedRounds(self._workspaces)
-        self._one_tree = OneTreeGrowth(self._pool, self._workspaces)
-        self._last_lists: cpu_lists.QueryConstants | None = None
-        self._last_smoothed: cpu_smoothed.SmoothedQueries | None = None
+        self._last_lists: rankings.ranking.QueryConstants | None = None
+        self._last_smoothed: rankings.smoothed_ranking.SmoothedQueries | None = None
         self._of_host = HostLosses(self._pool)
-        self._last_perturbed: cpu_cross_entropy.PerturbedQueries | None = None
+        self._last_perturbed: rankings.cross_entropy.PerturbedQueries | None = None
         self._last_constant: tuple[Array | None, float, Array] | None = None
         self._numpy_prediction, self._formulas = NumpyPrediction(), Memo(formulas.gradients)
         self._forests, self._explainers = Memo(predictor.ForestPredictor.of), Memo(Explainer.of)
@@ -137,7 +123,7 @@ class Cpu:
         if is_on_host(loss):
             return Gradients(*self._of_host.derivatives(loss, scores, data, curvature), data.multiplicity)
         if is_list_loss(loss):
-            return cpu_lists.gradients(loss, self._lists_of(loss, data), scores, data, curvature, self._pool)
+            return rankings.ranking.gradients(loss, self._lists_of(loss, data), scores, data, curvature, self._pool)
         run, g, constant = self._formulas.of(loss), np.empty(scores.shape, np.float32), curvature is not None
         h = np.empty(scores.shape, np.float32) if curvature is None else self._constant(data, scores.shape, curvature)
         weight = NO_WEIGHT if data.weight is None else data.weight
@@ -157,17 +143,19 @@ class Cpu:
         if is_smoothed(loss):
             smoothed = self._last_smoothed
             if smoothed is None or not smoothed.serves(loss, data):
-                smoothed = self._last_smoothed = cpu_smoothed.SmoothedQueries.made_of(loss, data)
-            return cpu_smoothed.smoothed_gradients(smoothed, scores, data, curvature or 0.0, key, first, self._pool)
+                smoothed = self._last_smoothed = rankings.smoothed_ranking.SmoothedQueries.made_of(loss, data)
+            return rankings.smoothed_ranking.smoothed_gradients(
+                smoothed, scores, data, curvature or 0.0, key, first, self._pool
+            )
         assert perturbs_labels(loss)
         perturbed = self._last_perturbed
         if perturbed is None or not perturbed.serves(data):
-            perturbed = self._last_perturbed = cpu_cross_entropy.PerturbedQueries.made_of(data)
-        return cpu_cross_entropy.gradients(perturbed, scores, data, curvature, key, first, self._pool)
+            perturbed = self._last_perturbed = rankings.cross_entropy.PerturbedQueries.made_of(data)
+        return rankings.cross_entropy.gradients(perturbed, scores, data, curvature, key, first, self._pool)
 
     def sample(self, probability: float, n_rows: int, key: Key) -> Sample:
         room = self._workspaces.take()
-        sample = cpu_sampling.uniform(probability, n_rows, key, self._pool, room)
+        sample = sampling.draws.uniform(probability, n_rows, key, self._pool, room)
         self._workspaces.give_back(room)
         return sample
 
@@ -176,7 +164,7 @@ class Cpu:
         losses: Array | RowScore | None = None,
     ) -> Sample:  # fmt: skip
         room = self._workspaces.take()
-        sample = cpu_sampling.draw(gradients, kappa, rule, key, losses, self._pool, room)
+        sample = sampling.draws.draw(gradients, kappa, rule, key, losses, self._pool, room)
         self._workspaces.give_back(room)
         return sample
 
@@ -191,16 +179,16 @@ class Cpu:
     def score_rows(
         self, gradients: Gradients, kappa: float, losses: Array | None = None, factor: Array | None = None
     ) -> Array:
-        return cpu_sampling.score_rows(gradients, kappa, losses, factor, self._pool)
+        return sampling.draws.score_rows(gradients, kappa, losses, factor, self._pool)
 
     def keep_gradients(self, gradients: Gradients, rounds: int) -> Gradients:
         return gradients
 
     def node_control_variate(self, gradients: Gradients, sample: Sample, before: Gradients, eta: float) -> Gradients:
-        return cpu_controls.node(gradients, sample, before, eta, self._by_rows)
+        return sampling.control_variates.node(gradients, sample, before, eta, self._by_rows)
 
     def horvitz_thompson(self, gradients: Gradients, sample: Sample) -> Gradients:
-        return cpu_controls.horvitz_thompson(gradients, sample, self._by_rows)
+        return sampling.control_variates.horvitz_thompson(gradients, sample, self._by_rows)
 
     def leaf_control_variate(
         self, gradients: Gradients, sample: Sample, before: Gradients, eta: float, leaves: tuple[Array, ...],
@@ -211,13 +199,13 @@ class Cpu:
             sums, _ = cpu_sums.leaf_sums(before, output, wide(leaf_of_row), size, self._pool, self._in_parts)
             rows = np.bincount(leaf_of_row, before.multiplicity, size)
             means[output] = (sums / np.maximum(rows, 1.0))[leaf_of_row]
-        return cpu_controls.leaf(gradients, sample, before, eta, means, self._by_rows)
+        return sampling.control_variates.leaf(gradients, sample, before, eta, means, self._by_rows)
 
     def weigh(self, gradients: Gradients, sample: Sample) -> Gradients:
-        return cpu_sampling.weigh(gradients, sample, self._pool)
+        return gradients if sample.rows is None else sampling.draws.weigh(gradients, sample, self._pool)
 
     def noise(self, gradients: Gradients, rows: Array | None, noise: Noise) -> Gradients:
-        return cpu_noise.noisy(gradients, rows, noise, self._by_rows)
+        return sampling.noise.noisy(gradients, rows, noise, self._by_rows)
 
     # the tree
 
@@ -359,11 +347,21 @@ class Cpu:
 
     def smoothing(self) -> Smoothing:
         """The verbs for components."""
-        if self._smoothing is None:
-            self._smoothing = CpuSmoothing(self._pool, self._in_parts, self._route)
         return self._smoothing
 
     # parts of the above
+
+    @cached_property
+    def _smoothing(self) -> CpuSmoothing:
+        from gpuboost.backends.cpu.smoothing import CpuSmoothing
+
+        return CpuSmoothing(self._pool, self._in_parts, self._route)
+
+    @cached_property
+    def _one_tree(self) -> OneTreeGrowth:
+        from gpuboost.backends.cpu.one_tree import OneTreeGrowth
+
+        return OneTreeGrowth(self._pool, self._workspaces)
 
     def _constant(self, data: TrainingSet, shape: tuple[int, ...], curvature: float) -> Array:
         """(k, n) float32: the constant that replaces h, times the weights. One read-only array for all rounds."""
@@ -385,11 +383,11 @@ class Cpu:
         self._by_rows(shape[1], fill)
         return out
 
-    def _lists_of(self, loss: ListLoss, data: TrainingSet) -> cpu_lists.QueryConstants:
+    def _lists_of(self, loss: ListLoss, data: TrainingSet) -> rankings.ranking.QueryConstants:
         """Constants of the queries that do not depend on scores; computed once."""
         last = self._last_lists
         if last is None or not last.serves(loss, data):
-            last = self._last_lists = cpu_lists.QueryConstants.made_of(loss, data)
+            last = self._last_lists = rankings.ranking.QueryConstants.made_of(loss, data)
         return last
 
     def _route(self, nodes: Nodes, bins: Bins, cuts: Cuts) -> Array:

@@ -1,4 +1,4 @@
-"""Compilation of a loss's scalar formulas to kernels."""
+"""Compilation of a loss's scalar formulas to kernels. Those that few losses need are imported where they are used."""
 
 from __future__ import annotations
 
@@ -15,13 +15,7 @@ from gpuboost.backends.python_functions import python_function, readers, registe
 from gpuboost.backends.reference.smoothed_ranking import FARTHEST
 from gpuboost.errors import RecipeError
 from gpuboost.kernels.common.jit import for_this_process, kernel
-from gpuboost.kernels.gradients import cross_entropy as cross_entropies
 from gpuboost.kernels.gradients import pointwise
-from gpuboost.kernels.gradients import ranking as lists
-from gpuboost.kernels.gradients import smoothed_ranking as smoothed_lists
-from gpuboost.kernels.gradients import softmax as by_classes
-from gpuboost.kernels.sampling import row_noise as noise_kernels
-from gpuboost.kernels.sampling import row_scores as score_kernels
 from gpuboost.losses import ranking, softmax
 from gpuboost.losses.custom import Custom
 from gpuboost.losses.protocol import ListLoss, Loss, PairWeight
@@ -50,6 +44,8 @@ def values(loss: Loss) -> LossKernel:
 
 @cache
 def _by_classes() -> LossKernel:
+    from gpuboost.kernels.gradients import softmax as by_classes
+
     compiled: LossKernel = by_classes.gradients_of(
         (registered(softmax.odds), registered(softmax.curvature)), _stamp(softmax.odds), kernel
     )
@@ -63,6 +59,8 @@ def row_scores(score: RowScore) -> LossKernel:
     Raises:
         RecipeError: if numba cannot compile it, or it returns no number.
     """
+    from gpuboost.kernels.sampling import row_scores as score_kernels
+
     _check("score", score)
     compiled: LossKernel = for_this_process(registered(score_kernels.row_scores(registered(score))))
     return compiled
@@ -71,6 +69,8 @@ def row_scores(score: RowScore) -> LossKernel:
 @cache
 def row_noise(scale: NoiseScale) -> LossKernel:
     """The kernel of noise with a user's scale; raises as ``row_scores``."""
+    from gpuboost.kernels.sampling import row_noise as noise_kernels
+
     _check("noise_scale", scale)
     compiled: LossKernel = for_this_process(registered(noise_kernels.row_noise(registered(scale))))
     return compiled
@@ -83,6 +83,8 @@ def lambdas(loss: ListLoss) -> LossKernel:
 
 @cache
 def _compiled_lists(pair_weight: PairWeight) -> LossKernel:
+    from gpuboost.kernels.gradients import ranking as lists
+
     formulas = registered(pair_weight), registered(elementary.exp), registered(elementary.log)
     limits = ranking.NEAR, ranking.FARTHEST, ranking.FURTHEST
     compiled: LossKernel = lists.lambdas_of(*formulas, *limits, _stamp(pair_weight), kernel)
@@ -92,6 +94,8 @@ def _compiled_lists(pair_weight: PairWeight) -> LossKernel:
 @cache
 def smoothed() -> LossKernel:
     """The kernel of the gradient estimates of smoothed ranking metrics."""
+    from gpuboost.kernels.gradients import smoothed_ranking as smoothed_lists
+
     exp = elementary.exp
     compiled: LossKernel = smoothed_lists.smoothed_of(registered(exp), FARTHEST, _stamp(exp), kernel)
     return compiled
@@ -100,6 +104,8 @@ def smoothed() -> LossKernel:
 @cache
 def cross_entropy() -> LossKernel:
     """The kernel of the derivatives of XE-NDCG."""
+    from gpuboost.kernels.gradients import cross_entropy as cross_entropies
+
     exp, limits = elementary.exp, (ranking.FARTHEST, LEAST_REST)
     compiled: LossKernel = cross_entropies.cross_entropy_of(registered(exp), *limits, _stamp(exp), kernel)
     return compiled

@@ -7,7 +7,6 @@ threads.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,6 +26,7 @@ from gpuboost.backends.host.workspace import Workspace
 from gpuboost.backends.numerics.forced_splits import cut_of
 from gpuboost.kernels.common.records import ChildLimits
 from gpuboost.kernels.growth import partition
+from gpuboost.records import dataclass
 from gpuboost.types import Array, Candidates, Cuts, Limits, Nodes, Structure, Target
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -31,6 +30,7 @@ from gpuboost.backends.cpu.stump import StumpGrower
 from gpuboost.backends.host.threads import RowShares, ThreadPool
 from gpuboost.backends.host.workspace import Workspace, Workspaces, count_up
 from gpuboost.backends.prediction.memo import Memo
+from gpuboost.records import dataclass
 from gpuboost.types import Array, Bins, Candidates, Cuts, DenseBins, Gradients, Limits, Structure, Target, TrainingSet
 
 ROUNDING = 4  # times as many rows before gradients are rounded by several threads, as a row takes little time

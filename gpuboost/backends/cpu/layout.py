@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from gpuboost.kernels.common.records import HistogramLayout
 from gpuboost.kernels.histograms import histogram
 from gpuboost.kernels.sampling import sampled_columns
 from gpuboost.kernels.splits import columns
+from gpuboost.records import dataclass
 from gpuboost.types import Array, Bins, Candidates, Cuts, DenseBins, SparseBins
 
 ENTRIES_PER_CELL = 5  # with fewer stored entries than that for each cell, columns are searched without histograms

@@ -7,10 +7,9 @@ nodes, as long as there is room for leaves.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from gpuboost.records import dataclass
 from gpuboost.types import Cuts, ForcedSplit, Nodes
 
 

@@ -7,12 +7,12 @@ so many different columns. scikit-learn, XGBoost and LightGBM have the same rule
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.records import dataclass
 from gpuboost.types import Cuts, Interactions
 
 

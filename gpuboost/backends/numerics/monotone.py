@@ -12,12 +12,13 @@ rows. Rows are estimated by their share of the curvature, so w = H / (H + S), an
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.records import dataclass
 from gpuboost.types import Cuts, FittedTree, Limits
 
 FREE = -inf, inf  # the bounds of a root

@@ -12,13 +12,13 @@ this kind in ``_probabilities`` of kernels/sampling/importance.py and in kernels
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, Literal, Protocol, TypeAlias
 
 import numpy as np
 
 from gpuboost.backends.numerics import threshold
 from gpuboost.backends.numerics.threshold import Counts, RowSums
+from gpuboost.records import dataclass
 from gpuboost.types import Array
 
 FIXED_THRESHOLD, SOLVED_THRESHOLD, GOSS, TRIMMING = 0, 1, 2, 3  # kinds, as in the kernels

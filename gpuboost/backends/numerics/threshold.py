@@ -8,7 +8,6 @@ scores above it and below its floor, and a fixed-point sum of the others. The fl
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import frexp, ldexp
 from typing import Protocol, TypeAlias
 
@@ -16,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.errors import InputError
+from gpuboost.records import dataclass
 
 BUCKETS, OF_ZERO, GROUP = 2048, 8, 64  # buckets; the first of them, those of 0; buckets summed before the next group
 LEVELS = ((20, 9), (9, 0))  # (lowest fixed bit of a bucket, number of bits below the new buckets)

@@ -7,13 +7,13 @@ Functions of one space add up to one function of that space, and functions of on
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from gpuboost.backends.protocol import Backend
 from gpuboost.components import EmptyComponent, EstimatorComponent, Grid, collapsed
+from gpuboost.records import dataclass
 from gpuboost.types import Array, Component, DenseBins, Ensemble, TrainingSet
 
 

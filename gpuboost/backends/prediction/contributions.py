@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from gpuboost.backends.prediction.predictor import ForestPredictor, with_asked_cuts
 from gpuboost.backends.prediction.tree_shap import Paths, gauss_legendre_rules
 from gpuboost.kernels.prediction import contributions as kernels
+from gpuboost.records import dataclass
 from gpuboost.types import Array, Ensemble
 
 _ROOM = 1 << 15  # bytes to work in for the rows of a block: they should stay in the first-level cache

@@ -5,7 +5,6 @@ For models whose every part looks at one feature or smoothly at two: components 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from gpuboost.components import SmoothTerm, TreeComponent, collapsed
 from gpuboost.errors import InputError
+from gpuboost.records import dataclass
 from gpuboost.types import Cuts, Ensemble, FittedTree, Nodes
 
 Floats = NDArray[np.float64]

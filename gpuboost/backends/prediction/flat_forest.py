@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -13,6 +12,7 @@ from gpuboost.kernels.common import fixed_point
 from gpuboost.kernels.leaves import route
 from gpuboost.kernels.prediction import predict as kernels
 from gpuboost.kernels.prediction.flatten import STEP_COLUMNS, flatten
+from gpuboost.records import dataclass
 from gpuboost.types import Array, Bins, Cuts, DenseBins, Nodes
 
 WIDTH = 2048

@@ -5,11 +5,10 @@ To import numba takes longer than to predict some thousand rows this way, and to
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.records import dataclass
 from gpuboost.types import Array, Cuts, Ensemble
 
 Floats = NDArray[np.float64]

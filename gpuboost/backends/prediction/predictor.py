@@ -9,7 +9,7 @@ of an ensemble that was never shrunk are the running scores of the training loop
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from gpuboost.backends.prediction.raw_values import DenseRows, RawRows, rows_of
 from gpuboost.errors import InputError
 from gpuboost.kernels.prediction import few_rows
 from gpuboost.kernels.prediction import predict as kernels
+from gpuboost.records import dataclass
 from gpuboost.types import Array, Cuts, Ensemble, FittedTree, Nodes
 
 FEW = 6  # rows up to which ``few_rows`` is faster

@@ -5,11 +5,11 @@ All arrays are read-only views, so each kernel is compiled once per dtype, not f
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from gpuboost.records import dataclass
 from gpuboost.types import Array
 
 

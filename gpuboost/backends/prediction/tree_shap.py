@@ -23,13 +23,13 @@ for which floor(m / 2) points are exact. The diagonal has what is left of the co
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.errors import InputError
+from gpuboost.records import dataclass
 from gpuboost.types import Ensemble, Nodes
 
 MOST_STEPS = 2**25

@@ -7,7 +7,6 @@ parallel. Pairs are float32, and so are the sums of a tile: 32 documents by 512 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any
@@ -17,6 +16,7 @@ import numpy as np
 from gpuboost.elementary import exp_array, log, log_array
 from gpuboost.losses.protocol import DiscountedGain, ListLoss, weighs_precision
 from gpuboost.losses.ranking import FARTHEST, FURTHEST, NEAR, pair_derivatives
+from gpuboost.records import dataclass
 from gpuboost.types import Array, Gradients, TrainingSet
 
 LANES = 16

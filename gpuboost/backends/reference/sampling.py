@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from gpuboost.backends.numerics import threshold
 from gpuboost.backends.numerics.probabilities import ProbabilityRule
 from gpuboost.backends.numerics.threshold import BUCKETS, Counts, Ints
+from gpuboost.records import dataclass
 from gpuboost.types import Array, Gradients, NoiseScale, RowScore, Sample
 
 NORMAL, LARGEST = 2.0**-126, float(np.finfo(np.float32).max)

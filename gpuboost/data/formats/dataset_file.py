@@ -8,7 +8,6 @@ within their arrays if someone has made a file with right checksums.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -24,6 +23,7 @@ from gpuboost.data.queries import check_group
 from gpuboost.data.targets import check_target
 from gpuboost.data.weights import check_weight
 from gpuboost.errors import InputError
+from gpuboost.records import dataclass
 from gpuboost.storage import ArrayFile, can_hold, write_arrays
 from gpuboost.types import Bins, Cuts, DenseBins, DeviceMatrix, SparseBins
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any, NoReturn
@@ -24,6 +23,7 @@ from gpuboost.data.queries import check_group, weight_of_rows
 from gpuboost.data.targets import check_target
 from gpuboost.data.weights import check_weight
 from gpuboost.errors import InputError, shown
+from gpuboost.records import dataclass
 from gpuboost.types import Cuts, DeviceMatrix
 
 FilePaths = str | PathLike[str] | Sequence[str | PathLike[str]]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from gpuboost.data.columns import Columns
 from gpuboost.data.sparse import check_sparse
 from gpuboost.data.tables import Table, refuse_infinite
 from gpuboost.errors import InputError
+from gpuboost.records import dataclass
 from gpuboost.storage import ArrayFile
 from gpuboost.types import Bins, Cuts, DenseBins, SparseBins
 

@@ -7,7 +7,7 @@ curvature.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import sqrt
 from typing import Any
 
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from gpuboost.backends.smoothing import Smoothing
 from gpuboost.components import Grid, Space
 from gpuboost.losses.averages import exact_sum
+from gpuboost.records import dataclass
 from gpuboost.types import DeviceMatrix, TrainingSet
 
 Floats = NDArray[np.float64]

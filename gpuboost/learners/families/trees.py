@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from gpuboost.learners.families.checks import check_int, check_real
 from gpuboost.learners.families.protocol import TreeFamily
+from gpuboost.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

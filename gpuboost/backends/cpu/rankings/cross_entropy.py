@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from gpuboost.backends.cpu import formulas
@@ -11,6 +9,7 @@ from gpuboost.backends.host.threads import ThreadPool
 from gpuboost.backends.reference.cross_entropy import powers_of
 from gpuboost.kernels.gradients.cross_entropy import GammaStream, PerturbedLists
 from gpuboost.keys import Key
+from gpuboost.records import dataclass
 from gpuboost.types import Array, Gradients, TrainingSet
 
 NO_WEIGHT = np.empty(0, np.float64)

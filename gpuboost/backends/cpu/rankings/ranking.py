@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from gpuboost.backends.cpu import formulas
@@ -11,6 +9,7 @@ from gpuboost.backends.host.threads import ThreadPool
 from gpuboost.backends.reference.ranking import discounts_of, document_gains, gains_of
 from gpuboost.kernels.gradients import ranking
 from gpuboost.losses.protocol import ListLoss
+from gpuboost.records import dataclass
 from gpuboost.types import Array, Gradients, TrainingSet
 
 NO_WEIGHT = np.empty(0, np.float64)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from gpuboost.backends.cpu import formulas
@@ -15,6 +13,7 @@ from gpuboost.kernels.gradients import ranking
 from gpuboost.kernels.gradients.smoothed_ranking import Lists, NoiseStream, Rule
 from gpuboost.keys import Key
 from gpuboost.losses.protocol import SmoothedLoss
+from gpuboost.records import dataclass
 from gpuboost.types import Array, Gradients, TrainingSet
 
 NO_WEIGHT = np.empty(0, np.float64)

@@ -87,10 +87,9 @@ def score_rows(
 
 
 def weigh(gradients: Gradients, sample: Sample, pool: ThreadPool) -> Gradients:
-    """The gradients of the drawn rows, times 1 / p. See ``Backend.weigh``."""
-    if sample.rows is None:
-        return gradients
+    """The gradients of the drawn rows, times 1 / p, for a sample that is not of all rows. See ``Backend.weigh``."""
     rows, by, m = sample.rows, sample.inverse_probability, gradients.multiplicity
+    assert rows is not None
     g, h = (np.empty((len(values), len(rows)), np.float32) for values in (gradients.g, gradients.h))
 
     def work(_: int, a: int, b: int) -> None:

@@ -6,8 +6,10 @@ Two compilers take the shell: numba.cuda on a GPU (``numba_cuda.py``), numba for
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, TypeAlias
+
+from gpuboost.records import dataclass
 
 Kind: TypeAlias = Literal[
     "f64", "row", "i32", "u32", "u64", "const u32*", "const i32*", "const f64*", "u16*", "u32*", "f64*"

@@ -12,7 +12,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
@@ -20,6 +19,7 @@ from gpuboost.arguments import declares
 from gpuboost.backends.cuda.device.device import cupy_runtime, import_cupy, why_not
 from gpuboost.backends.cuda.device.runtime import CupyRuntime
 from gpuboost.errors import DeviceError
+from gpuboost.records import dataclass
 
 DRIVERS = ("nvcuda.dll",) if sys.platform == "win32" else ("libcuda.so.1", "libcuda.so")
 NO_CUPY = (

@@ -10,7 +10,6 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Protocol, final
 
 import numpy as np
@@ -19,6 +18,7 @@ from numpy.typing import DTypeLike, NDArray
 from gpuboost.backends.cuda.codegen.functions import DeviceFunction
 from gpuboost.backends.cuda.device.sources import OPTIONS, source
 from gpuboost.errors import DeviceError
+from gpuboost.records import dataclass
 from gpuboost.types import Array, DeviceMatrix
 
 __all__ = ["CupyRuntime", "Kernel", "Runtime", "source"]
