@@ -124,6 +124,8 @@ def _comparison(record: type[Any]) -> tuple[Callable[[Any, object], bool], Calla
     def hash_value(self: Any) -> int:
         return hash(hashed(self))
 
+    for function, name in (equal, "__eq__"), (hash_value, "__hash__"):
+        function.__name__, function.__qualname__ = name, f"{record.__qualname__}.{name}"
     return equal, hash_value
 
 

@@ -69,7 +69,8 @@ def test_they_are_described_alike() -> None:
     assert (QUICK.__match_args__, QUICK.__slots__) == (PLAIN.__match_args__, PLAIN.__slots__)
     assert str(inspect.signature(QUICK)) == str(inspect.signature(PLAIN))
     assert get_type_hints(QUICK.__init__) == get_type_hints(PLAIN.__init__)
-    assert QUICK.__init__.__qualname__ == "PAIR.__init__"
+    for name in ("__init__", "__eq__", "__hash__"):
+        assert getattr(QUICK, name).__qualname__ == f"PAIR.{name}"
     assert QUICK(1, "x").e is not QUICK(1, "x").e
 
 
