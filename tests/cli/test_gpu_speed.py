@@ -192,7 +192,7 @@ def test_what_a_device_can_do_is_measured():
 def test_kernels_are_timed_one_by_one(rng):
     x = rng.normal(size=(300, 4))
     with emulated_gpu() as cupy:
-        cupy.cuda.Event = lambda: SimpleNamespace(record=lambda stream: None)
+        cupy.cuda.Event = lambda **_: SimpleNamespace(record=lambda stream: None, synchronize=lambda: None)
         cupy.cuda.get_elapsed_time = lambda begin, end: 0.002
         gpu, _ = gpu_model.gpu_or_reason()
         each = gpu_kernels.microseconds(gpu, x, (x[:, 0] > 0).astype(np.float64), depth=3, trees=4)
