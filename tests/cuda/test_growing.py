@@ -13,6 +13,7 @@ import pytest
 from emulator import emulated_runtime
 from emulator.sanitizer import sanitized
 from support.builders import TEAMS, grow, random_case, random_gradients, structure_bytes
+from support.examples import daily
 from support.growing_on_device import TUNINGS, Device, device, runtime_of, scales_of, shaped
 
 from gpuboost.backends.cuda import grower, tree
@@ -163,12 +164,12 @@ def test_numpy_and_the_compiler_agree_on_a_record(name: str) -> None:
     assert names == list(record.names)
 
 
-def test_levels_beyond_the_static_ones_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("looked_at", daily([2, 12], 1))
+def test_levels_beyond_the_static_ones_are_asked_for(looked_at: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same tree, whether the host looks or not."""
     data, gradients = shaped(400, 4, 50)
-    for looked_at in (2, 12):
-        monkeypatch.setattr(grower, "STATIC_LEVELS", looked_at)
-        assert_same(device(), DepthWise(Limits(60, 14)), data, gradients, definition=TEAMS[2])
+    monkeypatch.setattr(grower, "STATIC_LEVELS", looked_at)
+    assert_same(device(), DepthWise(Limits(60, 14)), data, gradients, definition=TEAMS[2])
 
 
 # What no order of the threads shows.
