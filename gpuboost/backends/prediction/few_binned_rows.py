@@ -15,5 +15,12 @@ def walked(nodes: Nodes, bins: Bins, cuts: Cuts, out: Array) -> bool:
     if not isinstance(bins, DenseBins) or len(out) > MOST:
         return False
     of_tree = (nodes.feature, nodes.bin, nodes.missing_left, nodes.left, nodes.right, nodes.left_set)
-    walk_rows(bins.rows, *map(np.ascontiguousarray, of_tree), cuts.n_bins, cuts.is_categorical, out)
+    walk_rows(*map(_to_read, (bins.rows, *of_tree, cuts.n_bins, cuts.is_categorical)), out)
     return True
+
+
+def _to_read(array: Array) -> Array:
+    """A view that cannot be written to: numba compiles a kernel anew where an array can, and models of files cannot."""
+    view = np.ascontiguousarray(array).view()
+    view.flags.writeable = False
+    return view
