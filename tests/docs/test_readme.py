@@ -27,9 +27,10 @@ CPU_ROWS = {
     "prediction: 1,000,000 x 28, 100 trees of depth 6": "predict",
 }
 GPU_ROWS = {
-    "11,000,000 x 28, two classes, depth 8": "higgs-11m",
-    "1,000,000 x 28, two classes, depth 6": "higgs-1m",
-    "400,000 x 2,000, two classes, depth 8": "wide",
+    "11,000,000 x 28, depth 8": "higgs-11m",
+    "1,000,000 x 28, depth 6": "higgs-1m",
+    "10,000 x 20, depth 6": "small",
+    "400,000 x 2,000, depth 8": "wide",
 }
 
 
@@ -100,12 +101,27 @@ def test_losses_of_sampled_fits_are_recorded() -> None:
 
 
 @pytest.mark.parametrize("label", GPU_ROWS)
-def test_milliseconds_on_a_gpu_are_recorded(label: str) -> None:
-    part = recorded(RESULTS / "cpu-intel-xeon-processor-16-cores" / "gpu_speed.json")["parts"][GPU_ROWS[label]]
-    of_library = {row[0]: row[1] for row in part["rows"]}
-    values = [of_library.get(name) for name in ("gpuboost", "xgboost", "catboost", "py-boost")]
+def test_milliseconds_on_gpus_are_recorded(label: str) -> None:
+    values = []
+    for folder, date, names in (
+        ("cpu-intel-xeon-processor-16-cores-h200", "2026-11-26", ("gpuboost", "xgboost")),
+        ("cpu-intel-xeon-processor-16-cores", "2026-11-23", ("gpuboost", "xgboost", "catboost", "py-boost")),
+    ):
+        part = recorded(RESULTS / folder / "gpu_speed.json")["parts"].get(GPU_ROWS[label], {"rows": [], "date": date})
+        of_library = {row[0]: row[1] for row in part["rows"]}
+        values += [of_library.get(name) for name in names]
+        assert part["date"] == date
     assert cells(label) == [shown(float(value)) if value else "" for value in values]
-    assert part["date"] == "2026-11-23"
+
+
+def test_other_times_on_a_gpu_are_recorded() -> None:
+    parts = recorded(RESULTS / "cpu-intel-xeon-processor-16-cores-h200" / "gpu_speed.json")["parts"]
+    many = {row[0]: float(row[2]) for row in parts["prediction"]["rows"] if row[1] == "11,000,000"}
+    amazon = {row[0]: float(row[2]) for row in parts["categories"]["rows"]}
+    words = (
+        f"11,000,000 rows in {many['gpuboost']:.0f} ms (XGBoost {many['xgboost']:.0f}), and a whole fit of amazon takes"
+    )
+    assert f"{words} {amazon['gpuboost']:.2f} s (CatBoost {amazon['catboost']:.1f})" in " ".join(TEXT.split())
 
 
 def test_places_by_held_out_loss_are_recorded() -> None:
