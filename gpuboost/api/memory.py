@@ -32,6 +32,7 @@ from gpuboost.training.targets import of_columns
 
 SM_COUNT = 132  # of an H100 or H200: what is assumed where there is no GPU to ask
 MOST_ROWS = 2**31 - 1  # of a table on a GPU, which numbers rows by 32 bits
+MOST_OUTPUTS = 65_535  # of a model on a GPU, whose grids have no more blocks in their second direction
 
 QUERY = 100  # rows of a query, where nothing is said of queries
 
@@ -97,12 +98,12 @@ def estimate_memory(
     n, d = parameters.integer("n_rows", n_rows, 1, MOST_ROWS), parameters.integer("n_features", n_features, 1)
     watched = parameters.integer("eval_rows", eval_rows, 0, MOST_ROWS)
     queries = parameters.integer("n_queries", -(-n // QUERY) if n_queries is None else n_queries, 1)
-    classes = None if n_classes is None else parameters.integer("n_classes", n_classes, 2)
+    classes = None if n_classes is None else parameters.integer("n_classes", n_classes, 2, MOST_OUTPUTS)
     known_params = _parameters(estimator, classes, params)
     check_max_bins(known_params["max_bins"])
     loss = _loss(known_params["loss"], classes)
     if n_outputs is not None:
-        loss = of_columns(loss, parameters.integer("n_outputs", n_outputs, 2))
+        loss = of_columns(loss, parameters.integer("n_outputs", n_outputs, 2, MOST_OUTPUTS))
     runtime = DryRun(_sm_count(known_params["device"]))
     cuts, recipe = encoded_features(
         known_params, _recipe(known_params, loss, n, d), n, d, _categories(categories, d), runtime

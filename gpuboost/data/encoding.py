@@ -50,9 +50,8 @@ class OrderedTargetStatistics:
         _integer("permutations", self.permutations, 1, MOST_PERMUTATIONS)
         _integer("combinations", self.combinations, 1, MOST_JOINED)
         _integer("one_hot_max_size", self.one_hot_max_size, 0, None)
-        if self.prior_weight != AUTO and not (
-            is_real(self.prior_weight, 0.0) and 0.0 < self.prior_weight <= MOST_WEIGHT
-        ):
+        weight: Any = self.prior_weight
+        if not (weight == AUTO if isinstance(weight, str) else is_real(weight, 0.0) and 0.0 < weight <= MOST_WEIGHT):
             _refuse("prior_weight", f"'auto', or a number above 0, at most {MOST_WEIGHT:g}", self.prior_weight)
         if not isinstance(self.counts, bool):
             _refuse("counts", "True or False", self.counts)

@@ -239,6 +239,8 @@ def test_parameters_take_precedence_over_the_estimators():
     model = gb.GradientBoostingClassifier(max_depth=3)
     assert gb.estimate_memory(10_000, 9, model, max_depth=8).total > gb.estimate_memory(10_000, 9, model).total
     assert gb.estimate_memory(10_000, 9, n_classes=2).total == gb.estimate_memory(10_000, 9).total
+    with pytest.raises(ValueError, match="n_outputs: must be an integer from 2 to 65535; got 2147483648"):
+        gb.estimate_memory(10_000, 9, n_outputs=2**31)
     several = gb.estimate_memory(10_000, 9, n_outputs=3)
     assert several.breakdown["labels"] == 3 * gb.estimate_memory(10_000, 9).breakdown["labels"]
     shared = gb.estimate_memory(10_000, 9, n_outputs=3, multi_output="one_tree")

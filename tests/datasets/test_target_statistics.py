@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from emulator import emulated_gpu, emulated_runtime
 
+import gpuboost as gb
 from gpuboost.backends.cuda.device.gpus import open_gpu
 from gpuboost.backends.cuda.inputs.matrix import CudaMatrix
 from gpuboost.data.category_groups import Units, grouped, joined, ordered_means, permutation
 from gpuboost.data.target_statistics import LEAST_PRIOR_WEIGHT, StatisticsTable, TargetMoments, tables_of
-from gpuboost.errors import InputError
+from gpuboost.errors import InputError, RecipeError
 
 ALL = {"permutations": 1, "seed": 0, "threads": 2}
 
@@ -199,3 +200,9 @@ def test_of_many_columns_those_that_explain_the_target_are_combined():
     pairs = [table.columns for table in made if len(table.columns) == 2]
     assert len(pairs) == 66
     assert (5, 13) in pairs
+
+
+@pytest.mark.parametrize("weight", [np.array([1.0, 2.0]), np.array([]), 0.0, "much"])
+def test_a_weight_of_the_prior_is_a_number(weight):
+    with pytest.raises(RecipeError, match="categorical_encoding: prior_weight must be 'auto', or a number above 0"):
+        gb.OrderedTargetStatistics(prior_weight=weight)
