@@ -7,7 +7,7 @@ import numpy as np
 from gpuboost.kernels.leaves.walk_rows import walk_rows
 from gpuboost.types import Array, Bins, Cuts, DenseBins, Nodes
 
-MOST = 4_096  # rows; to take a tree apart for ``FlatForest`` takes as long as to walk it with as many
+MOST = 4_096  # rows, with which random trees of 64 and 255 leaves took at most a third of ``FlatForest``'s time
 
 
 def walked(nodes: Nodes, bins: Bins, cuts: Cuts, out: Array) -> bool:
