@@ -237,7 +237,8 @@ def dense_bins(x, thresholds, categories, run, parts):
     n, d = x.shape
     bin_tables = tables(thresholds, categories, x.dtype.type, look_up=n >= CELLS)
     rows, columns = np.empty((n, d), np.uint8), np.empty((d, n), np.uint8)
-    by_row = x.flags.c_contiguous
+    by_row, x = x.flags.c_contiguous, x.view()
+    x.flags.writeable = False  # numba compiles the kernels anew where an array can be written to
 
     def work(part):
         start, stop = n * part // parts, n * (part + 1) // parts

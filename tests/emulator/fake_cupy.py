@@ -152,6 +152,7 @@ class FakeCupy:
         self.linker = _Linker(self)
         self._schedule, self._build, self._deferred = schedule or Schedule(), build, deferred
         self._allocations: weakref.WeakSet[Allocation] = weakref.WeakSet()
+        self._used = 0  # bytes of them
         self.running, self._books = threading.RLock(), threading.RLock()  # of work; of counts and allocations
         self._streams, self._of_thread = 0, threading.local()
         self._legacy = self._new_stream()
@@ -197,7 +198,7 @@ class FakeCupy:
     def used(self) -> int:
         """Bytes of device memory that are allocated."""
         with self._books:
-            return sum(allocation.nbytes for allocation in self._allocations)
+            return self._used
 
     # Streams
 
@@ -247,6 +248,10 @@ class FakeCupy:
 
     # Arrays
 
+    def _free(self, nbytes: int) -> None:
+        with self._books:
+            self._used -= nbytes
+
     def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike = float) -> ndarray:
         if self.stream.recording is not None:
             raise FakeCudaError("allocation during a capture: its memory would not belong to the graph")
@@ -258,6 +263,8 @@ class FakeCupy:
         allocation = Allocation(nbytes)
         with self._books:
             self._allocations.add(allocation)
+            self._used += nbytes
+        weakref.finalize(allocation, self._free, nbytes).atexit = False
         return ndarray(allocation.bytes.view(dtype).reshape(shape), allocation, self)
 
     def ascontiguousarray(self, array: ndarray) -> ndarray:

@@ -45,6 +45,11 @@ def words_of(cuts: Key | None, sums: Any, features: NDArray[np.int32]) -> NDArra
     return words
 
 
+def _sums_of(nodes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """(lines, 2): sums of g and of h of these rows of the node table, in C order, or kernels are compiled anew."""
+    return np.ascontiguousarray(nodes[:, [table.SUM_G, table.SUM_H]])
+
+
 def no_splits(layout: Layout, pairs: int) -> Splits:
     """Memory for the splits of both nodes of this many pairs: no gains yet."""
     t = len(layout.features)
@@ -132,7 +137,7 @@ class Search:
         bounds = [0, t] if parts == 1 else even(layout.starts, parts)
         arrays = layout.arrays, histograms.arrays, self.criterion, results
         of_layout, of_nodes, criterion, found = map(tuple, arrays)
-        sums = tree.node[new_pairs[:, :2].ravel()][:, [table.SUM_G, table.SUM_H]]
+        sums = _sums_of(tree.node[new_pairs[:, :2].ravel()])
         words = words_of(self._cuts, sums, layout.features)
         search_features = split.search if self.bounds is None else self.bounds.search_below(new_pairs, tree.node)
 
@@ -229,7 +234,7 @@ class Search:
         lines = lines[node[lines, table.STATE] == table.NEW]
         line_of_row = np.empty(rows.bins.shape[0], np.int32)
         columns.lines_of_rows(node, lines, rows.rows, line_of_row)
-        totals = node[lines][:, [table.SUM_G, table.SUM_H]]
+        totals = _sums_of(node[lines])
         parents = (totals[:, 0] * self.units[0]) ** 2 / (totals[:, 1] * self.units[1] + self._limits.reg_lambda)
         entries = stored.start[layout.features + 1] - stored.start[layout.features]
         bounds = even(np.concatenate([[0], np.cumsum(entries)]), size)
