@@ -17,13 +17,14 @@ from numpy.typing import NDArray
 
 from gpuboost.backends.prediction.flat_forest import WIDTH, FlatForest
 from gpuboost.backends.prediction.raw_values import DenseRows, RawRows, rows_of
+from gpuboost.backends.prediction.walked_trees import walked_trees
 from gpuboost.errors import InputError
 from gpuboost.kernels.prediction import few_rows
 from gpuboost.kernels.prediction import predict as kernels
 from gpuboost.records import dataclass
 from gpuboost.types import Array, Cuts, Ensemble, FittedTree, Nodes
 
-FEW = 6  # rows up to which ``few_rows`` is faster
+FEW = 24  # rows up to which ``few_rows`` is faster
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,15 +81,7 @@ class ForestPredictor:
             cuts32=cuts32,
             categories=categories,
             category_bins=category_bins,
-            walked=few_rows.WalkedTrees(
-                nodes=flat_forest.nodes,
-                node_start=flat_forest.starts[3],
-                leaf_of=flat_forest.leaf_of,
-                leaf_start=flat_forest.starts[2],
-                sets=flat_forest.sets,
-                values=leaf_values,
-                output=outputs,
-            ),
+            walked=walked_trees(flat_forest, leaf_values, outputs),
         )
         codes = flat_forest.room(1)
         forest.code(rows_of(np.zeros((1, forest.n_features))), 0, 1, codes)
