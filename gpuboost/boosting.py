@@ -39,6 +39,7 @@ from gpuboost.types import (
     Drawn,
     Ensemble,
     Evaluate,
+    Expect,
     Gradients,
     Progress,
     Sample,
@@ -86,6 +87,7 @@ def boost(
     seed: int = 0,
     watch: Watch = lambda _: False,
     evaluate: Evaluate = lambda trees, factor, scale: None,
+    expect: Expect = lambda rounds, factor: None,
     resume: Ensemble | None = None,
     log: tuple[Built, ...] = (),
     together: int = 1,
@@ -95,7 +97,7 @@ def boost(
     ``evaluate`` is called with the trees of each round, their factor and the scale of the ensemble, among the verbs of
     the round: what it asks of the backend is repeated with them. ``log`` lists the workers that built earlier rounds,
     if there was more than one. ``together``: rounds that may be done before the watch sees the first of them, with the
-    scores of the last.
+    scores of the last; ``expect`` is called with their trees first.
     """
     root = Key.root(seed)
     ensemble = resume or recipe.start(data)
@@ -167,7 +169,7 @@ def boost(
                 log=arrived.log,
             )
             add, collect = partial(model.added, factor=length), partial(partial, _collected, backend, model)
-            if watch(progress) or repeat(backend, progress, steps, together, add, collect, watch):
+            if watch(progress) or repeat(backend, progress, steps, together, add, collect, expect, watch):
                 break
             # or their rows are held while the next tree grows
             del gradients, arrived, state, progress, structure, leaf_of_row, leaves

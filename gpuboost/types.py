@@ -592,3 +592,6 @@ Watch: TypeAlias = Callable[[Progress], bool]
 
 Evaluate: TypeAlias = Callable[[Sequence["FittedTree | Component"], float, float], None]
 """(trees of a round, their factor, scale of the ensemble): called among the verbs of the round"""
+
+Expect: TypeAlias = Callable[[Sequence[tuple["FittedTree | Component", ...]], float], None]
+"""(trees of several rounds, their factor): called when these are done, before the watch is called for each"""

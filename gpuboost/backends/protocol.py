@@ -56,6 +56,7 @@ class Capabilities:
     metrics: bool = False  # metrics and answers of scores that stay on the machine: ``Evaluator``
     recorded_metrics: bool = False  # metrics that are part of the verbs of a round: ``RoundEvaluator``
     repeated_rounds: bool = False  # rounds like the last one without its verbs: ``Repeater``
+    scores_of_rounds: bool = False  # scores of few rows after each of several rounds: ``several_rounds.RoundScorer``
     worker_streams: bool = False  # ``slots``: an execution context for each of several workers beside the server
 
 
@@ -73,7 +74,6 @@ class Session(Protocol):
         """Context of the verbs of one round, which are the same in every round of a sequence of trees.
 
         Several sequences grow in turn, each from scores of its own, on the same rows.
-
         A device records their launches once and replays them; a host does nothing.
         """
         ...

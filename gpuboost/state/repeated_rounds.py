@@ -7,12 +7,12 @@ from operator import length_hint
 from typing import Any, cast
 
 from gpuboost.backends.protocol import Backend, Repeater
-from gpuboost.types import Built, Ensemble, Progress, Watch
+from gpuboost.types import Built, Ensemble, Expect, Progress, Watch
 
 
 def repeat(
     backend: Backend, last: Progress, rounds: Iterator[int], together: int, add: Callable[[Any], int],
-    collect: Callable[[int], Callable[[], Ensemble]], watch: Watch,
+    collect: Callable[[int], Callable[[], Ensemble]], expect: Expect, watch: Watch,
 ) -> bool:  # fmt: skip
     """Do the rounds that are left, if the machine can repeat the last one. True if the watch asks for a stop.
 
@@ -26,12 +26,14 @@ def repeat(
         together: rounds that may be done before the watch sees the first of them; 1: each is seen when it is done.
         add: adds the trees of a round to the model, and returns the number of rounds then.
         collect: for a number of rounds, what ``Progress.collect`` is then.
+        expect: called with the trees of all rounds that are done.
         watch: called after each round.
     """
     if together == 1 or not backend.offers.repeated_rounds:
         return False
     machine = cast(Repeater, backend)
     while (left := length_hint(rounds)) and (made := machine.repeat(last.trees, min(together, left), left)):
+        expect(made, last.factor)
         for trees in made:
             step = next(rounds)
             n_rounds = add(trees)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from gpuboost import metrics
 from gpuboost.backends.protocol import Backend, Evaluator, RoundEvaluator
+from gpuboost.backends.several_rounds import RoundScorer
 from gpuboost.data.row_metadata import RowMetadata
 from gpuboost.errors import RecipeError
 from gpuboost.losses.arrays import is_of_arrays
@@ -96,7 +97,10 @@ def measure(metric: metrics.Metric, loss: Loss, backend: Backend) -> Measure:
     elif backend.offers.metrics:
         device = _DeviceMeasure(metric, loss, backend)
     else:
-        return Measure(metric.name, metric.higher_is_better, partial(_measured, metric, loss, backend))
+        several = backend.offers.scores_of_rounds and metric.mean_of is not None
+        of_rounds = partial(_measured_rounds, metric, cast(RoundScorer, backend)) if several else None
+        of = partial(_measured, metric, loss, backend)
+        return Measure(metric.name, metric.higher_is_better, of, of_rounds=of_rounds)
     in_rounds = device if backend.offers.recorded_metrics else None
     return Measure(metric.name, metric.higher_is_better, lambda scores, data: device(scores, data)(), device, in_rounds)
 
@@ -106,6 +110,11 @@ def _measured(metric: metrics.Metric, loss: Loss, backend: Backend, scores: Arra
     if metric.mean_of is None:
         return metric(data.y, backend.to_host(scores), weight, loss, data.query_start)
     return metric.finish(backend.loss_value(metric.mean_of, scores, data.y, weight))
+
+
+def _measured_rounds(metric: metrics.Metric, backend: RoundScorer, scores: Array, data: TrainingSet) -> list[float]:
+    assert metric.mean_of is not None
+    return [metric.finish(value) for value in backend.loss_values(metric.mean_of, scores, data.y, weight_of(data))]
 
 
 class _DeviceMeasure:

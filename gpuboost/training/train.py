@@ -9,12 +9,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import field, replace
 from functools import partial
 from math import log
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 from gpuboost import components
 from gpuboost.backends.devices import Choice
 from gpuboost.backends.numerics.forced_splits import cut_of, made
 from gpuboost.backends.protocol import Backend
+from gpuboost.backends.several_rounds import RoundScorer
 from gpuboost.boosting import boost
 from gpuboost.errors import OutsideTheoryWarning
 from gpuboost.execution import Serial
@@ -35,7 +36,7 @@ from gpuboost.training.fit_record import FitRecord, FitRecorder, PastFits
 from gpuboost.training.rows import bin_rows, weight_of, with_values
 from gpuboost.types import Array, Component, Ensemble, Evaluate, FittedTree, Progress, TrainingSet
 from gpuboost.watch.callbacks import Watchers
-from gpuboost.watch.evaluation import EvalSet, Evaluation
+from gpuboost.watch.evaluation import AddRounds, EvalSet, Evaluation
 from gpuboost.watch.follower import Follower
 from gpuboost.watch.record import Plan
 
@@ -113,7 +114,7 @@ def train(job: Job) -> Trained:
         over = watchers.catch_up(run.evals, run.first)
         recipe = replace(job.recipe, rounds=0) if over else job.recipe
         prepared = time.perf_counter()
-        seen = partial(boost, watch=follow, evaluate=_in_rounds(job, watch))
+        seen = partial(boost, watch=follow, evaluate=_in_rounds(job, watch), expect=watch.evaluation.expect)
         together, log = _together(job, watchers, watch, records), run.log.lines
         ensemble = seen(recipe, data, job.backend, seed=run.seed, resume=job.resume, log=log, together=together)
         ensemble = watch.shown(ensemble)
@@ -311,7 +312,15 @@ def _evaluation(job: Job, data: TrainingSet) -> Evaluation:
     def refresh(sums: Array, scale: float, values: Array) -> None:
         RunningScores(sums, values).refresh(job.backend, begin.bias, scale)
 
-    return Evaluation(sets, measures, add, refresh)
+    return Evaluation(sets, measures, add, refresh, _add_rounds(job.backend))
+
+
+def _add_rounds(backend: Backend) -> AddRounds:
+    """The verb for several rounds, if the machine has it."""
+    if not backend.offers.scores_of_rounds:
+        return lambda scores, rounds, factor, data: None
+    machine = cast(RoundScorer, backend)
+    return lambda scores, rounds, factor, data: machine.scores_after(scores, rounds, factor, data.bins, data.cuts)
 
 
 def _training_loss(job: Job, data: TrainingSet, progress: Progress) -> float:

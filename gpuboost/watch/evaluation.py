@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Protocol, TypeAlias
+
+import numpy as np
 
 from gpuboost.records import dataclass
 from gpuboost.types import Array, Component, FittedTree, Progress, TrainingSet
@@ -24,6 +28,11 @@ Pending: TypeAlias = Callable[[], float]
 
 NextValue: TypeAlias = Callable[[], Pending]
 """(), once for each round -> the value after it"""
+
+
+AddRounds: TypeAlias = Callable[[Array, Sequence[tuple[FittedTree | Component, ...]], float, TrainingSet], Array | None]
+"""(scores (k, n), updated in place; trees of rounds; factor; rows) -> (k, rounds, n): the scores after each round, or
+None, and nothing done, where a machine does it tree by tree"""
 
 
 class MeasureInRounds(Protocol):
@@ -47,6 +56,7 @@ class Measure:
     of: Callable[[Array, TrainingSet], float]  # (k, n) scores, and the rows they are of
     begin: Callable[[Array, TrainingSet], Pending] | None = None  # the same without waiting, where a device can
     in_rounds: MeasureInRounds | None = None  # the same as a part of the rounds of a training, where a device can
+    of_rounds: Callable[[Array, TrainingSet], list[float]] | None = None  # (k, rounds, n) scores, where it is faster
 
     def begun(self, scores: Array, data: TrainingSet) -> Pending:
         """The value of these scores, also if they change before it is asked for."""
@@ -54,6 +64,12 @@ class Measure:
             return self.begin(scores, data)
         value = self.of(scores, data)
         return lambda: value
+
+    def after_rounds(self, scores: Array, data: TrainingSet) -> list[float]:
+        """The values of scores (k, rounds, n)."""
+        if self.of_rounds is not None:
+            return self.of_rounds(scores, data)
+        return [self.of(np.ascontiguousarray(scores[:, i]), data) for i in range(scores.shape[1])]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +79,7 @@ class EvalSet:
     name: str
     data: TrainingSet
     scores: Array  # (k, n) float64 of the ensemble so far; written to
-    sums: Array | None = None  # (k, n) float64, if the ensemble is shrunk: scores = bias + scale * sums
+    sums: Array | None = None  # (k, n) float64: scores = bias + scale * sums; the scores themselves if nothing shrinks
 
 
 class Evaluation:
@@ -75,12 +91,15 @@ class Evaluation:
         measures: Sequence[Measure],
         add_tree: AddTree,
         refresh: RefreshScores = as_they_are,
+        add_rounds: AddRounds = lambda scores, rounds, factor, data: None,
     ) -> None:
         self.sets = tuple(sets)
         self.measures = tuple(measures)
         self._add_tree = add_tree
         self._refresh = refresh
+        self._add_rounds = add_rounds
         self._recorded: dict[str, dict[str, NextValue]] = {}
+        self._expected: deque[dict[str, dict[str, Pending]]] = deque()  # of rounds, the sets that are evaluated
 
     def __call__(self, progress: Progress) -> dict[str, dict[str, float]]:
         return self.begin(progress)()
@@ -106,12 +125,25 @@ class Evaluation:
                 if measure.in_rounds is not None
             }
 
+    def expect(self, rounds: Sequence[tuple[FittedTree | Component, ...]], factor: float) -> None:
+        """Evaluate rounds that are done, before ``begin`` is called for one after the other, where that is faster."""
+        self._expected = deque({} for _ in rounds)
+        for one in self.sets:
+            shrunk = one.sums is not None and one.sums is not one.scores
+            scores = None if shrunk else self._add_rounds(one.scores, rounds, factor, one.data)
+            if scores is None:
+                continue
+            values = {measure.name: measure.after_rounds(scores, one.data) for measure in self.measures}
+            for i, of_round in enumerate(self._expected):
+                of_round[one.name] = {metric: partial(float, every[i]) for metric, every in values.items()}
+
     def begin(self, progress: Progress) -> Callable[[], dict[str, dict[str, float]]]:
         """Add the trees; the values of the metrics, for which the call waits. Later rounds do not change them."""
         if self._recorded:
             begun = {name: {metric: after() for metric, after in of.items()} for name, of in self._recorded.items()}
         else:
-            begun = {one.name: self._begun(one, progress) for one in self.sets}
+            expected = self._expected.popleft() if self._expected else {}
+            begun = {one.name: expected.get(one.name) or self._begun(one, progress) for one in self.sets}
         return lambda: {name: {metric: value() for metric, value in of.items()} for name, of in begun.items()}
 
     def _begun(self, one: EvalSet, progress: Progress) -> dict[str, Pending]:

@@ -12,6 +12,7 @@ import pytest
 from support.builders import model_bytes, random_case, sparse
 from support.examples import daily
 
+import gpuboost as gb
 from gpuboost import losses
 from gpuboost.backends.cpu import histograms, repeated_rounds
 from gpuboost.backends.cpu.backend import Cpu
@@ -222,3 +223,38 @@ def test_a_kernel_for_other_types_is_not_compiled(counted: Counted, monkeypatch:
     assert watched(recipe, case, Cpu(1), together=5) == watched(recipe, case, Reference())
     assert counted.calls == [0, 0, 0]
     assert len(kernel.repeat.overloads) == before
+
+
+@pytest.mark.parametrize("classes", daily([2, 3], 1))
+@pytest.mark.parametrize("early", [None, 3])
+def test_eval_sets_of_few_rows_and_of_many_have_the_metrics_of_rounds_one_by_one(
+    classes: int, early: int | None, counted: Counted
+) -> None:
+    """Also beside a set whose rows are not few, with metrics that take an array of scores, and with weights."""
+    rng = np.random.default_rng(classes)
+    x = rng.normal(size=(300, 3))
+    y = np.minimum((x[:, 0] + 0.5 * rng.normal(size=300) > 0) * 1 + (x[:, 1] > 1), classes - 1)
+    sets = {
+        "few": (x[:90], y[:90]),
+        "many": (np.tile(x[:60], (70, 1)), np.tile(y[:60], 70)),
+        "weighed": (x[50:99], y[50:99], rng.random(49)),
+    }
+    metrics = ["accuracy", "logloss" if classes == 2 else "mlogloss", half]
+    model = gb.GradientBoostingClassifier(n_estimators=30, learning_rate=0.9, max_depth=3, device="cpu", n_jobs=1)
+    model.set_params(eval_metric=metrics, early_stopping_rounds=early)
+
+    def fit() -> tuple[Any, ...]:
+        model.fit(x[100:], y[100:], eval_set=sets)
+        return model.evals_result_, model.best_iteration_, model_bytes(model.ensemble_)
+
+    found = fit()
+    assert sum(counted.calls) > 5
+    counted.calls.clear()
+    model.set_params(callbacks=[lambda record: None])  # it is called for each round, when it is done
+    assert fit() == found
+    assert counted.calls == []
+
+
+def half(y: Any, p: Any, weight: Any = None) -> float:
+    """A metric of one's own: half of the mean distance to 1 of the probability of class 0."""
+    return float(np.mean(1.0 - np.asarray(p).reshape(len(y), -1)[:, 0])) / 2

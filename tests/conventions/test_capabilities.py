@@ -33,6 +33,7 @@ VERBS = {
     "metrics": ("score_metric", "mean_loss", "answer"),
     "recorded_metrics": ("recorded_metric", "recorded_mean"),
     "repeated_rounds": ("repeat",),
+    "scores_of_rounds": ("scores_after", "loss_values"),
     "worker_streams": ("slots",),
 }
 

@@ -17,7 +17,7 @@ from support.strategies import Array, probing_rows, random_cuts, random_ensemble
 from gpuboost.backends.cpu.backend import Cpu
 from gpuboost.backends.numerics.exact_sums import integers
 from gpuboost.backends.prediction import predictor
-from gpuboost.backends.prediction.few_binned_rows import MOST, walked
+from gpuboost.backends.prediction.few_binned_rows import MOST, scores_after, walked
 from gpuboost.backends.prediction.flat_forest import FlatForest
 from gpuboost.backends.prediction.predictor import ForestPredictor
 from gpuboost.backends.prediction.raw_values import rows_of
@@ -290,6 +290,34 @@ def test_routing_of_binned_rows(max_leaves: int, n: int) -> None:
     np.testing.assert_array_equal(few, want)
     assert not walked(nodes, as_sparse(bins, default), cuts, few)
     assert not walked(nodes, bins, cuts, np.empty(MOST + 1, np.int32))
+
+
+@pytest.mark.parametrize("categorical", [0.0, 0.3])
+@pytest.mark.parametrize("k", [1, 3])
+def test_scores_after_each_of_several_rounds(categorical: float, k: int) -> None:
+    """The bits of one tree after the other; rows that are many or sparse, and rounds of other trees, are left alone."""
+    rng, n, factor = np.random.default_rng(k), 211, 0.3
+    cuts = random_cuts(rng, 12, categorical)
+    bins, every = binned(cuts, n, k), [random_nodes(rng, cuts, leaves) for leaves in (1, 2, 30, 200, 7)]
+    rounds = [
+        tuple(FittedTree(nodes, rng.normal(size=len(nodes.feature)) * nodes.is_leaf, c, 0) for c in range(k))
+        for nodes in every
+    ]
+    begin = rng.normal(size=(k, n))
+    scores, expected = begin.copy(), begin.copy()
+    after = scores_after(scores, rounds, factor, bins, cuts)
+    assert after is not None
+    for i, trees in enumerate(rounds):
+        for tree in trees:
+            expected[tree.output] += (factor * tree.value)[route_by_definition(tree.nodes, cuts, bins.rows)]
+        np.testing.assert_array_equal(after[:, i], expected)
+    np.testing.assert_array_equal(scores, expected)
+    default = np.array([rng.integers(0, b + 1) for b in cuts.n_bins], np.uint8)
+    vector = [tuple(FittedTree(nodes, np.zeros(len(nodes.feature)), 1, 0) for _ in range(k)) for nodes in every]
+    for left_alone in ((scores, rounds, factor, as_sparse(bins, default), cuts), (scores, vector, factor, bins, cuts)):
+        assert scores_after(*left_alone) is None
+    assert scores_after(np.zeros((k, MOST + 1)), rounds, factor, binned(cuts, MOST + 1, 0), cuts) is None
+    np.testing.assert_array_equal(scores, expected)
 
 
 TILE = 65_535  # rows whose packed sums fit

@@ -27,7 +27,7 @@ from gpuboost.backends.numerics.leaf_values import climbed, leaf_quantiles, whol
 from gpuboost.backends.numerics.monotone import bound_leaves
 from gpuboost.backends.numerics.probabilities import ProbabilityRule
 from gpuboost.backends.numerics.random_trees import counted, random_structure
-from gpuboost.backends.prediction import additive, predictor
+from gpuboost.backends.prediction import additive, few_binned_rows, predictor
 from gpuboost.backends.prediction.contributions import Explainer, contributions, interactions
 from gpuboost.backends.prediction.few_binned_rows import walked
 from gpuboost.backends.prediction.flat_forest import FlatForest
@@ -70,7 +70,7 @@ class Cpu:
     """A CPU with at most ``threads`` threads; the caller does small pieces of work without waking the others."""
 
     name = "cpu"
-    offers = Capabilities(repeated_rounds=True)
+    offers = Capabilities(repeated_rounds=True, scores_of_rounds=True)
 
     def __init__(self, threads: int = 1) -> None:
         self._pool = ThreadPool(threads)
@@ -296,6 +296,9 @@ class Cpu:
 
     def add_tree(self, scores: Array, tree: FittedTree, factor: float, bins: Bins, cuts: Cuts) -> None:
         self.add_leaves(scores, tree, factor, self._route(tree.nodes, bins, cuts))
+
+    scores_after = staticmethod(few_binned_rows.scores_after)
+    loss_values = staticmethod(formulas.values_of_rounds)
 
     def scores(self, sums: Array, bias: Array, scale: float, out: Array) -> None:
         for output in range(len(sums)):

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+import numpy as np
 from numba import types
 
 from gpuboost import elementary
@@ -17,11 +18,12 @@ from gpuboost.errors import RecipeError
 from gpuboost.kernels.common.jit import for_this_process, kernel
 from gpuboost.kernels.gradients import pointwise
 from gpuboost.losses import ranking, softmax
+from gpuboost.losses.arrays import is_of_arrays
 from gpuboost.losses.custom import Custom
 from gpuboost.losses.protocol import ListLoss, Loss, PairWeight
 from gpuboost.losses.softmax import Softmax
 from gpuboost.losses.xendcg import LEAST_REST
-from gpuboost.types import NoiseScale, RowScore
+from gpuboost.types import Array, NoiseScale, RowScore
 
 LossKernel = Callable[..., None]
 
@@ -40,6 +42,18 @@ def values(loss: Loss) -> LossKernel:
     if loss.n_outputs == 1:
         return _compiled(pointwise.values_of, loss.value, _parts(loss))
     return _compiled(pointwise.row_values_of, loss.row_value, _parts(loss), of_rows=True)
+
+
+def values_of_rounds(loss: Loss, scores: Array, y: Array, weight: Array | None) -> list[float]:
+    """The mean loss of the scores (k, rounds, n) after each round, with the bits of ``Backend.loss_value``."""
+    k, rounds, n = scores.shape
+    if is_of_arrays(loss):
+        return [loss.mean(y, np.ascontiguousarray(scores[:, i]), weight) for i in range(rounds)]
+    every = np.empty(rounds * n)
+    values(loss)(np.tile(y, rounds), scores.reshape(k, -1), loss.parameter, 0, rounds * n, every)
+    total = n if weight is None else float(pointwise.sum_in_order(weight))
+    each = [every[i : i + n] if weight is None else every[i : i + n] * weight for i in range(0, rounds * n, n)]
+    return [float(pointwise.sum_in_order(weighed)) / total for weighed in each]
 
 
 @cache

@@ -18,6 +18,7 @@ from gpuboost.backends.cpu.compilation.background import BACKGROUND, repeated_ki
 from gpuboost.backends.cpu.grower import OneCall
 from gpuboost.backends.cpu.growth import KeptGrower
 from gpuboost.backends.host.workspace import Workspaces
+from gpuboost.backends.several_rounds import PAYS
 from gpuboost.kernels.common import fixed_point
 from gpuboost.kernels.common.by_address import address_of, is_compiled
 from gpuboost.kernels.common.records import RepeatedTrees
@@ -27,7 +28,6 @@ from gpuboost.kernels.growth import repeated_rounds as kernel
 from gpuboost.kernels.leaves.newton import newton
 from gpuboost.types import FittedTree, Gradients, Limits, Nodes
 
-PAYS = 32  # rounds that must be left
 PASSED = 15  # rounds that go through the loop after one that cannot be repeated, since to find out takes time
 MOST_NODES = 8_192  # of the trees of one call, if all have the largest size; 100 bytes each are kept for them
 MOST_WORK = 1 << 28  # bins to sum and cells to search in a call, a quarter of a second: then an interrupt is looked for
@@ -67,17 +67,17 @@ class RepeatedRounds:
     def repeat(self, trees: tuple[FittedTree, ...], rounds: int, left: int) -> Sequence[tuple[FittedTree, ...]]:
         """See the verb."""
         if self._round is None:
-            if self._passed or (self.waits and left < PAYS):
-                self._passed = max(self._passed - 1, 0)
+            if self._passed:
+                self._passed -= 1
                 return ()
-            self._round = self._prepared(trees)
+            self._round = self._prepared(trees, left)
             self._verbs.clear()
         if self._round is None:
             self._passed = PASSED
             return ()
         return self._round.repeat(trees, rounds)
 
-    def _prepared(self, trees: tuple[FittedTree, ...]) -> _Round | None:
+    def _prepared(self, trees: tuple[FittedTree, ...], left: int) -> _Round | None:
         """The last round, if the kernel can repeat it and is there."""
         verbs = _parts(self._verbs, trees)
         if verbs is None:
@@ -91,7 +91,8 @@ class RepeatedRounds:
         if call is None or len(trees) * call.most > MOST_NODES:
             return None
         kind = repeated_kind(categorical=call.is_categorical, several=len(trees) > 1)
-        if self.waits and not BACKGROUND.is_ready(kind):
+        is_ready = BACKGROUND.is_ready if left >= PAYS else BACKGROUND.is_there
+        if self.waits and not is_ready(kind):
             return None
         made = _Round(call, kept.grower.packed, verbs)
         return made if made.is_known and not (self.waits and not made.is_compiled) else None

@@ -76,6 +76,14 @@ class Background:
                 self._look(kind)
         return kind in self._ready
 
+    def is_there(self, kind: str) -> bool:
+        """True if the kernels are on disk, as far as this process has looked. It starts nothing."""
+        with self._lock:
+            if kind not in self._asked:
+                self._asked[kind] = 0
+                self._look(kind)
+        return kind in self._ready
+
     def wait(self) -> None:
         """Compile what has been asked for, and wait until it is done."""
         with self._lock:
