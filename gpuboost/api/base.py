@@ -7,22 +7,20 @@ predictions beyond the first few do: a loaded model predicts some rows without t
 from __future__ import annotations
 
 import copy
-import inspect
 import os
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from functools import cache
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gpuboost import losses
+from gpuboost.api.constructor import ConstructorMixin, parameters_of
 from gpuboost.api.html import summary
 from gpuboost.api.inspection import InspectionMixin
 from gpuboost.api.peer_names import PEER_NAMES
@@ -77,7 +75,7 @@ FITTED = (
 """Attributes that ``fit`` sets; everything else on an estimator is a parameter."""
 
 
-class GradientBoosting(PredictionMixin, InspectionMixin, PosteriorMixin, RefitMixin, RoundsMixin, BaseEstimator):
+class GradientBoosting(PredictionMixin, InspectionMixin, PosteriorMixin, RefitMixin, RoundsMixin, ConstructorMixin):
     """Abstract: ``GradientBoostingRegressor``, ``...Classifier`` and ``...Ranker`` are final."""
 
     _record: FitRecord
@@ -109,7 +107,7 @@ class GradientBoosting(PredictionMixin, InspectionMixin, PosteriorMixin, RefitMi
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Parameters that the version which pickled the estimator did not have get their defaults."""
-        known = _parameters_of(type(self)).values()
+        known = parameters_of(type(self)).values()
         super().__setstate__({parameter.name: parameter.default for parameter in known} | state)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -130,7 +128,7 @@ class GradientBoosting(PredictionMixin, InspectionMixin, PosteriorMixin, RefitMi
 
     def _settings(self) -> dict[str, Any]:
         """The parameters of the final class: a subclass whose constructor takes fewer has set all of them."""
-        return {name: getattr(self, name) for name in _parameters_of(type(self))}
+        return {name: getattr(self, name) for name in parameters_of(type(self))}
 
     # fitting
 
@@ -385,13 +383,3 @@ def _saved_model(init_model: Any) -> files.Saved:
     except NotFittedError:
         raise RecipeError(f"init_model: must be fitted; got {init_model!r}, which is not.") from None
     return init_model._saved()
-
-
-def _parameters_of(kind: type[Any]) -> Mapping[str, inspect.Parameter]:
-    """The constructor's parameters of the estimator of this library that a class is, or is derived from."""
-    return _signature(next(parent for parent in kind.__mro__ if parent.__module__.startswith("gpuboost.api.")))
-
-
-@cache  # a signature takes as long as a round on a thousand rows
-def _signature(final: type[Any]) -> Mapping[str, inspect.Parameter]:
-    return inspect.signature(final).parameters
