@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -80,7 +79,8 @@ class Chains:
 def chains(model: GradientBoosting, X: Any, y: Any = None, *, n_chains: int = 4, sample_weight: Any = None) -> Chains:
     """Fit ``n_chains`` clones of the model, each with a seed of its own; rows are binned once.
 
-    On a GPU the chains of small data go in lock-step: a launch does the work of all of them.
+    On a GPU the chains of small data go in lock-step: a launch does the work of all of them. On the CPU they share the
+    threads.
 
     Parameters
     ----------
@@ -107,5 +107,8 @@ def chains(model: GradientBoosting, X: Any, y: Any = None, *, n_chains: int = 4,
         data = Dataset(X, y, weight=sample_weight, **shared)
         y = sample_weight = None
     models = [clone(model).set_params(random_state=seed + i) for i in range(count)]
-    fits = [partial(chain.fit, data, y, sample_weight=sample_weight) for chain in models]
-    return Chains(tuple(fit_each(model, fits, data)))
+
+    def fit(chain: GradientBoosting) -> GradientBoosting:
+        return chain.fit(data, y, sample_weight=sample_weight)
+
+    return Chains(tuple(fit_each(models, [fit] * count, data)))

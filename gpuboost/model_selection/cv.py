@@ -133,11 +133,10 @@ def _fitted(
         training, judged = [rows.take(learn) for learn, _ in splits], [watched(*split) for split in splits]
         return fit_in_step(model, training, judged, early_stopping_rounds)
 
-    def fit(learn: Rows, judge: Rows) -> GradientBoosting:
-        fitted: GradientBoosting = clone(model).fit(rows.take(learn), eval_set=watched(learn, judge))
-        return fitted
+    def fit(learn: Rows, judge: Rows, fold_model: GradientBoosting) -> GradientBoosting:
+        return fold_model.fit(rows.take(learn), eval_set=watched(learn, judge))
 
-    return fit_each(model, [partial(fit, *split) for split in splits], rows)
+    return fit_each([clone(model) for _ in splits], [partial(fit, *split) for split in splits], rows)
 
 
 def dataset_of(

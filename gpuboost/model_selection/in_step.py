@@ -58,11 +58,8 @@ def fit_in_step(
         rounds = min(max(done, 2 * rule.rounds, _FIRST), most - done)
         part = clone(model).set_params(n_estimators=rounds, **common)
         before: list[Any] = [*fitted] or [None] * len(training)
-        fits = [
-            partial(clone(part).fit, rows, eval_set=sets, init_model=earlier)
-            for rows, sets, earlier in zip(training, watched, before, strict=True)
-        ]
-        fitted = fit_each(part, fits, training[0])
+        fits = [partial(_fit, *of_fold) for of_fold in zip(training, watched, before, strict=True)]
+        fitted = fit_each([clone(part) for _ in fits], fits, training[0])
         for history, fold_model in zip(histories, fitted, strict=True):
             _extend(history, fold_model.evals_result_)
         done += rounds
@@ -73,6 +70,10 @@ def fit_in_step(
         fold_model.evals_result_ = history
         fold_model.set_params(**model.get_params(deep=False))
     return [fold_model[: best + 1] for fold_model in fitted]
+
+
+def _fit(rows: Dataset, sets: dict[str, Dataset], earlier: Any, part: GradientBoosting) -> GradientBoosting:
+    return part.fit(rows, eval_set=sets, init_model=earlier)
 
 
 def stopping_rule(model: GradientBoosting, patience: int) -> EarlyStopping:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -123,9 +122,12 @@ class _Choice:
         """The pair of the least loss; each is fitted once."""
         new = [pair for pair in dict.fromkeys(pairs) if pair not in self.losses]
         models = [_at(self.model, self.policy, *pair) for pair in new]
-        fitted = fit_each(self.model, [partial(model.fit, self.learned) for model in models], self.learned)
+        fitted = fit_each(models, [self._fit] * len(models), self.learned)
         self.losses.update({pair: _loss(model, self.judged) for pair, model in zip(new, fitted, strict=True)})
         return min(pairs, key=lambda pair: self.losses[pair])
+
+    def _fit(self, model: GradientBoosting) -> GradientBoosting:
+        return model.fit(self.learned)
 
 
 def _grids(kind: str, variance: float, temperatures: Any, prior_variances: Any) -> tuple[list[float], list[float]]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -13,17 +11,12 @@ import numpy as np
 from sklearn.base import clone
 
 from gpuboost.api.base import GradientBoosting
-from gpuboost.backends.devices import choose
-from gpuboost.execution import Serial
 from gpuboost.model_selection.in_step import SET, deciding_metric, without_stopping
+from gpuboost.model_selection.in_threads import Share, fit_in_threads, is_on_cpu
 from gpuboost.model_selection.lock_step import fit_in_turn_or_together, gpu_of_fits
 from gpuboost.model_selection.search_data import Fold
 from gpuboost.training.job import seed_of
-from gpuboost.training.parameters import execution, threads
-from gpuboost.watch.record import Round
-
-LEAST_CELLS = 100_000
-"""Values of X below which fits take turns: they are in Python most of the time, where threads wait for each other."""
+from gpuboost.training.parameters import threads
 
 
 @dataclass(slots=True, eq=False)
@@ -41,26 +34,16 @@ class RunningTrial:
     def __post_init__(self) -> None:
         self.fitted, self.curves = [None for _ in self.folds], [[] for _ in self.folds]
 
-    def go_on(self, fold: int, rounds: int, n_jobs: int, stopped: threading.Event | None) -> None:
-        """Fit one fold up to so many rounds, from those that it has.
-
-        stopped: ends the fit when it is set; None if no other thread may do so. A fit that looks at it in each round
-        cannot repeat rounds without Python.
-        """
-
-        def asks_to_stop(_: Round) -> bool:
-            return stopped is not None and stopped.is_set()
-
-        made: GradientBoosting = clone(self.model).set_params(
-            n_estimators=rounds - len(self.curves[fold]),
-            callbacks=self.model.callbacks if stopped is None else (*self.model.callbacks, asks_to_stop),
-            n_jobs=n_jobs,
-        )
+    def go_on(self, fold: int, rounds: int, share: Share) -> GradientBoosting:
+        """Fit one fold up to so many rounds, from those that it has."""
         rows, before = self.folds[fold], self.fitted[fold]
-        self.fitted[fold] = made.fit(rows.training, eval_set={SET: rows.judged}, init_model=before)
+        made: GradientBoosting = clone(self.model).set_params(n_estimators=rounds - len(self.curves[fold]))
+        made = share.fit(made, lambda part: part.fit(rows.training, eval_set={SET: rows.judged}, init_model=before))
         metric = deciding_metric(self.model, made)
         self.metric, self.higher_is_better = metric.name, metric.higher_is_better
         self.curves[fold] += made.evals_result_[SET][metric.name]
+        self.fitted[fold] = made
+        return made
 
     @property
     def rounds(self) -> int:
@@ -102,40 +85,28 @@ def running(model: GradientBoosting, settings: Sequence[dict[str, Any]]) -> list
 
 
 def fit_side_by_side(trials: Sequence[RunningTrial], rounds: int, cells: int, on: str | None) -> None:
-    """Fit all folds of the trials up to so many rounds.
-
-    At the same time as many fits run as the models' ``n_jobs`` says, and share the threads evenly; one fit, with all
-    threads, of small data, and where fits have workers of their own; on a GPU, some in lock-step. An error of one fit
-    stops the others.
+    """Fit all folds of the trials up to so many rounds: on the CPU in threads, on a GPU some in lock-step.
 
     cells, on: number of values of X, and the GPU that holds it, which decide for ``device="auto"``.
     """
-    tasks = [(trial, fold) for trial in trials if trial.rounds < rounds for fold in range(len(trial.folds))]
+    going = [trial for trial in trials if trial.rounds < rounds]
+    tasks = [(trial, fold) for trial in going for fold in range(len(trial.folds))]
     if not tasks:
         return
-    total, stopped = threads(tasks[0][0].model.n_jobs), threading.Event()
-    alone = cells >= LEAST_CELLS and all(_alone(trial.model, cells, on) for trial in trials)
-    workers = min(total, len(tasks)) if alone else 1
-    if workers == 1:
-        works = [partial(_go_on, *task, rounds, total, None) for task in tasks]
-        fit_in_turn_or_together(works, _one_gpu(trials, cells, on))
-        return
-    pool = ThreadPoolExecutor(workers, thread_name_prefix="gpuboost-search")
-    try:
-        for future in [pool.submit(_go_on, *task, rounds, total // workers, stopped) for task in tasks]:
-            future.result()
-    finally:
-        stopped.set()
-        pool.shutdown(cancel_futures=True)
+    works = [partial(_go_on, *task, rounds) for task in tasks]
+    if all(is_on_cpu(trial.model, cells, on) for trial in going):
+        new_rounds, rows = min(rounds - trial.rounds for trial in going), len(going[0].folds[0].training)
+        fit_in_threads(works, [trial.model for trial in going], new_rounds, rows, cells)
+    else:
+        alone = Share(threads(tasks[0][0].model.n_jobs))
+        fit_in_turn_or_together([partial(work, alone) for work in works], _one_gpu(trials, cells, on))
 
 
-def _go_on(trial: RunningTrial, fold: int, rounds: int, n_jobs: int, stopped: threading.Event | None) -> None:
-    """``RunningTrial.go_on``; an error says of which setting, and stops the other fits."""
+def _go_on(trial: RunningTrial, fold: int, rounds: int, share: Share) -> GradientBoosting:
+    """``RunningTrial.go_on``; an error says of which setting."""
     try:
-        trial.go_on(fold, rounds, n_jobs, stopped)
+        return trial.go_on(fold, rounds, share)
     except BaseException as error:
-        if stopped is not None:
-            stopped.set()
         error.add_note(f"The setting is number {trial.number} of the search, in fold {fold}.")
         raise
 
@@ -150,12 +121,6 @@ def _one_gpu(trials: Sequence[RunningTrial], cells: int, on: str | None) -> str 
 def bin_for(trials: Sequence[RunningTrial], cells: int, on: str | None) -> None:
     """Bin the folds of fits on the CPU with all threads, before the fits share them out."""
     for trial in trials:
-        if _alone(trial.model, cells, on):
+        if is_on_cpu(trial.model, cells, on):
             for fold in trial.folds:
                 fold.bin_now(threads(trial.model.n_jobs))
-
-
-def _alone(model: GradientBoosting, cells: int, on: str | None) -> bool:
-    """True if a fit uses nothing but some threads of this process."""
-    serial = isinstance(execution(model.execution), Serial)
-    return serial and choose(model.device, cells, on).name == "cpu"

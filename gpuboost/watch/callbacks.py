@@ -13,6 +13,7 @@ from typing import Any
 
 from gpuboost.errors import RecipeError
 from gpuboost.types import Progress
+from gpuboost.watch.cancellation import Cancellation
 from gpuboost.watch.checkpoint import Checkpoint
 from gpuboost.watch.early_stopping import EarlyStopping
 from gpuboost.watch.evaluation import Evaluation
@@ -89,7 +90,7 @@ class Watchers:
 
     def need_every_round(self) -> bool:
         """True if one of them may look at more than the metrics, or must be called when a round is done."""
-        return any(type(watcher) not in (History, EarlyStopping) for watcher in self.watchers)
+        return any(type(watcher) not in (History, EarlyStopping, Cancellation) for watcher in self.watchers)
 
 
 def _gone() -> Any:

@@ -13,7 +13,7 @@ from sklearn.model_selection import GridSearchCV, KFold
 
 import gpuboost as gb
 from gpuboost.errors import InputError, RecipeError
-from gpuboost.model_selection import side_by_side
+from gpuboost.model_selection import in_threads
 
 Data = tuple[np.ndarray, np.ndarray]
 GRID = {"max_depth": [2, 4], "learning_rate": [0.05, 0.3]}
@@ -54,7 +54,7 @@ def test_a_setting_that_goes_on_has_the_curve_of_one_fit(regression_data: Data) 
 
 
 def test_the_number_of_threads_changes_nothing(regression_data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(side_by_side, "LEAST_CELLS", 0)
+    monkeypatch.setattr(in_threads, "LEAST_CELLS", 0)
     space = {"max_depth": randint(2, 6), "learning_rate": loguniform(0.03, 0.3)}
     tables = [gb.search(regressor(n_jobs=n), space, *regression_data, cv=3, budget=3).table for n in (1, 3)]
     assert tables[0] == tables[1]

@@ -1,0 +1,106 @@
+"""Fits on the CPU, several at the same time: each in a thread, with a share of the processors."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+
+from gpuboost.api.base import GradientBoosting
+from gpuboost.backends.devices import choose
+from gpuboost.backends.several_rounds import PAYS
+from gpuboost.errors import RecipeError
+from gpuboost.execution import Serial
+from gpuboost.records import dataclass
+from gpuboost.training.parameters import execution, recipe, threads
+from gpuboost.watch.cancellation import Cancellation
+from gpuboost.watch.early_stopping import EarlyStopping
+
+LEAST_CELLS = 100_000
+"""Values of X below which a fit is in Python most of the time, where threads wait for each other, unless its rounds are
+repeated by a kernel."""
+
+MOST_ROWS = 1 << 18
+"""Rows above which a fit keeps all processors busy, and needs memory for itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The processors of one of several fits, and the event that stops it when another one fails."""
+
+    n_jobs: int
+    stopped: threading.Event | None = None  # None: no other fit runs
+
+    def fit(self, model: GradientBoosting, fit: Callable[[GradientBoosting], GradientBoosting]) -> GradientBoosting:
+        """The model, fitted with this share by the function, and with its own parameters again."""
+        own = {"n_jobs": model.n_jobs, "callbacks": model.callbacks}
+        stopping = () if self.stopped is None else (Cancellation(self.stopped),)
+        model.set_params(n_jobs=self.n_jobs, callbacks=(*model.callbacks, *stopping))
+        return fit(model).set_params(**own)
+
+
+Work = Callable[[Share], GradientBoosting]
+"""A fit, which returns its model"""
+
+
+def is_on_cpu(model: GradientBoosting, cells: int, on: str | None) -> bool:
+    """True if a fit uses nothing but some threads of this process.
+
+    cells, on: number of values of X, and the GPU that holds it, which decide for ``device="auto"``.
+    """
+    serial = isinstance(execution(model.execution), Serial)
+    return serial and choose(model.device, cells, on).name == "cpu"
+
+
+def fit_in_threads(
+    works: Sequence[Work], models: Sequence[GradientBoosting], rounds: int, rows: int, cells: int
+) -> list[GradientBoosting]:
+    """The results of fits of models like these, for so many rounds.
+
+    As many fits run at the same time as ``n_jobs`` of the first model says, and share the threads evenly. They take
+    turns, with all threads, on large data, where they have callbacks, and on small data unless a kernel repeats their
+    rounds. An error of one fit stops the others.
+
+    Parameters
+    ----------
+    works : the fits, all on the CPU
+    models : what differs between the fits
+    rows, cells : numbers of rows, and of values of X, of a fit
+    """
+    total, done = threads(models[0].n_jobs), list[GradientBoosting]()
+    at_once = rows <= MOST_ROWS and not any(model.verbose or _calls_back(model) for model in models)
+    if at_once and cells < LEAST_CELLS and min(total, len(works) - 1) > 1:
+        done, works = [works[0](Share(total))], works[1:]
+        at_once = rounds >= PAYS and all(_repeats(model, done[0], rows) for model in models)
+    workers = min(total, len(works)) if at_once else 1
+    if workers < 2:
+        return done + [work(Share(total)) for work in works]
+    stopped = threading.Event()
+    pool = ThreadPoolExecutor(workers, thread_name_prefix="gpuboost-fit")
+    try:
+        begun = [pool.submit(_stopping_others, work, Share(total // workers, stopped)) for work in works]
+        return done + [one.result() for one in begun]
+    finally:
+        stopped.set()
+        pool.shutdown(cancel_futures=True)
+
+
+def _stopping_others(work: Work, share: Share) -> GradientBoosting:
+    try:
+        return work(share)
+    except BaseException:
+        assert share.stopped is not None
+        share.stopped.set()
+        raise
+
+
+def _calls_back(model: GradientBoosting) -> bool:
+    return any(not isinstance(callback, EarlyStopping) for callback in model.callbacks)
+
+
+def _repeats(model: GradientBoosting, fitted: GradientBoosting, rows: int) -> bool:
+    """True if a kernel may repeat the rounds of the model, with the loss of one that is fitted."""
+    with suppress(RecipeError):  # which the fit will raise
+        return recipe(model.get_params(deep=False), fitted.loss_, rows).repeats
+    return False
