@@ -5,6 +5,7 @@ import pickle
 import re
 import shutil
 import stat
+import sys
 import time
 import warnings
 from contextlib import contextmanager, suppress
@@ -169,12 +170,24 @@ def _lock(folder):
 
 def note(what):
     """Remember in the folder that this version's kernels for ``what`` are there."""
-    (Path(usable_folder()) / f"{what}-{_digest()}").touch()
+    (Path(usable_folder()) / noted_name(what)).touch()
 
 
 def is_noted(what):
-    """True if they were noted. Only a hint: another processor, or another numba, needs its own."""
-    return (Path(usable_folder()) / f"{what}-{_digest()}").exists()
+    """True if they were noted. Only a hint: another processor needs its own."""
+    return (Path(usable_folder()) / noted_name(what)).exists()
+
+
+def noted_name(what):
+    """The name of the file that notes it. Two environments share the folder, but not what is in it."""
+    return f"{what}-{_environment()}"
+
+
+@cache
+def _environment():
+    """A hash of all by which numba finds a kernel again but the processor: text, place, numba and Python."""
+    found_by = _digest(), str(Path(__file__).parent), numba.__version__, sys.implementation.cache_tag
+    return sha256("\0".join(found_by).encode()).hexdigest()[:16]
 
 
 def usable_folder():
@@ -247,7 +260,7 @@ def _fill(folder, filled):
         room = Path(mkdtemp(dir=folder.parent, prefix=f"{folder.name}-filling_"))
         try:
             if installed is not None:
-                prebuilt.copy(installed, room / "kernels")
+                prebuilt.copy(installed, room / "kernels", noted_name)
             else:
                 shutil.copytree(filled, room / "kernels")
             (room / "kernels").rename(folder)

@@ -34,11 +34,14 @@ def installed(name):
     return None
 
 
-def copy(source, destination):
-    """Copy an installed folder, whose groups of kernels have plain names, to where numba looks for them."""
-    shutil.copytree(source, destination, ignore=lambda _, names: [name for name in names if (source / name).is_dir()])
-    for group in filter(Path.is_dir, source.iterdir()):
-        shutil.copytree(group, destination / subfolder(group.name))
+def copy(source, destination, noted_name):
+    """Copy an installed folder, whose groups of kernels and notes have plain names, to where they are looked for."""
+    destination.mkdir()
+    for path in source.iterdir():
+        if path.is_dir():
+            shutil.copytree(path, destination / subfolder(path.name))
+        else:
+            shutil.copy2(path, destination / (path.name if path.suffix else noted_name(path.name)))
 
 
 def subfolder(group):

@@ -233,3 +233,27 @@ def test_a_kernel_on_disk_is_read_without_the_declarations_of_the_compiler(monke
     again(*arguments)
     assert arguments[0] == 4.0
     assert sum(again.stats.cache_hits.values()) == 1
+
+
+@pytest.mark.parametrize(
+    ("where", "name", "other"),
+    [
+        (numba, "__version__", "0.1"),
+        (sys, "implementation", SimpleNamespace(cache_tag="cpython-399")),
+        (disk_cache, "__file__", "/another/environment/gpuboost/kernels/common/disk_cache.py"),
+    ],
+)
+def test_what_another_environment_noted_is_not_there(
+    where: Any, name: str, other: Any, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It shares the folder, but numba finds none of its kernels: a fit that counted on them would wait for seconds."""
+    digest = disk_cache._digest()
+    monkeypatch.setattr(disk_cache, "_digest", lambda: digest)
+    disk_cache.note("small-numeric")
+    assert disk_cache.is_noted("small-numeric")
+    monkeypatch.setattr(where, name, other)
+    disk_cache._environment.cache_clear()
+    try:
+        assert not disk_cache.is_noted("small-numeric")
+    finally:
+        disk_cache._environment.cache_clear()

@@ -93,7 +93,7 @@ def _write(destination: Path, compiled: Path, about: dict[str, Any]) -> Path:
 
 
 def _files(compiled: Path, about: dict[str, Any]) -> list[tuple[str, bytes]]:
-    """Names in the wheel, and contents: the groups of kernels have the plain names of their folders of sources."""
+    """Names in the wheel, and contents: groups of kernels and notes lack the hash of where they were made."""
     place = f"{prebuilt.PACKAGE}/{compiled.name}"
     files = [
         (f"{prebuilt.PACKAGE}/__init__.py", b'"""Compiled kernels of gpuboost."""\n'),
@@ -103,7 +103,8 @@ def _files(compiled: Path, about: dict[str, Any]) -> list[tuple[str, bytes]]:
         if path.is_file() and path.suffix in ("", ".nbi", ".nbc"):
             *folders, name = path.relative_to(compiled).parts
             inside = [folder.rpartition("_")[0] for folder in folders]
-            files.append(("/".join([place, *inside, name]), path.read_bytes()))
+            plain = name if path.suffix else name.rpartition("-")[0]
+            files.append(("/".join([place, *inside, plain]), path.read_bytes()))
     return files
 
 
