@@ -28,6 +28,7 @@ Y: NDArray[np.float64] = X[:, 0] * X[:, 1] + random.normal(size=600)
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small data are worth three threads, and there are processors for them."""
     monkeypatch.setattr(cpu_small_trees, "WORK_PER_THREAD", 1)
+    monkeypatch.setattr(cpu_small_trees, "LEAST_TOGETHER", 1)
     monkeypatch.setattr(devices, "processors", lambda: 3)
     monkeypatch.setattr(job, "processors", lambda: 3)
 

@@ -100,6 +100,7 @@ def eager_threads(rows: int = 16, cells: int = 16, narrow: int | None = 40) -> I
         patch.setattr(cpu_stump, "CELLS_SUMMED_PER_THREAD", cells)
         patch.setattr(cpu_stump, "ROUTED_PER_THREAD", rows)
         patch.setattr(cpu_small_trees, "WORK_PER_THREAD", rows)
+        patch.setattr(cpu_small_trees, "LEAST_TOGETHER", rows)
         patch.setattr(cpu_histograms, "PACKED_ROWS", cpu_histograms.PACKED_ROWS if narrow is None else narrow)
         yield
 

@@ -20,8 +20,9 @@ from gpuboost.kernels.common.records import GrowthLimits, HistogramArrays, Team
 from gpuboost.kernels.growth import small_trees, team
 from gpuboost.types import Limits
 
-WORK_PER_THREAD = 262_144  # below this many bins to sum and cells to search in a tree a thread is not worth waking,
-ROWS_PER_NODE = 8  # if nodes of fewer rows than that are not counted: most of their cells are empty
+WORK_PER_THREAD = 262_144  # below this many bins to sum and cells to search in a tree a thread is not worth waking
+LEAST_TOGETHER = 1 << 20  # below this one thread grows trees alone, since it can repeat rounds without Python
+ROWS_PER_NODE = 8  # cells of nodes of fewer rows than that are not counted, since most of them are empty
 AT_ONCE = 4  # features that ``histogram.build_features`` sums in one loop
 CHUNKS_PER_THREAD = 1  # of a level's work
 MOST_RESULTS = 1 << 20  # (node, feature) pairs up to which a team has room for results
@@ -131,7 +132,7 @@ class Levels:
         if not rows.layout.rows.shape[1] or lines * t > MOST_RESULTS:
             return 0
         work = len(rows) * t + rows.layout.n_cells * min(lines, len(rows) // ROWS_PER_NODE) // 2
-        return min(rows.pool.n_parts(work, WORK_PER_THREAD), -(-t // AT_ONCE))
+        return 1 if work < LEAST_TOGETHER else min(rows.pool.n_parts(work, WORK_PER_THREAD), -(-t // AT_ONCE))
 
     def _grow_together(self, new_pairs: NDArray[np.int64], threads: int) -> tuple[NDArray[np.int64], bool]:
         """All levels by one call of each thread, so that no pairs are left."""
