@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +129,15 @@ def test_an_error_stops_the_others(error: BaseException, regression_data: Data) 
     assert 0 < others[0].n_iter_ < 200_000
 
 
+@pytest.fixture
+def interrupts() -> Iterator[None]:
+    """SIGINT raises KeyboardInterrupt, which workers of pytest-xdist ignore."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interrupts")
 def test_an_interrupt_stops_them_all(regression_data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
     """The main thread waits for the folds, and hears it; none of them goes on."""
     monkeypatch.setattr(in_threads, "LEAST_CELLS", 0)
@@ -135,5 +145,5 @@ def test_an_interrupt_stops_them_all(regression_data: Data, monkeypatch: pytest.
     assert main.ident is not None
     threading.Timer(0.3, signal.pthread_kill, (main.ident, signal.SIGINT)).start()
     with pytest.raises(KeyboardInterrupt):
-        gb.cv(regressor(n_jobs=2, n_estimators=1_000_000), *regression_data, folds=3)
+        gb.cv(regressor(n_jobs=2, n_estimators=50_000), *regression_data, folds=3)
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("gpuboost-fit")]
