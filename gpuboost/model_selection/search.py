@@ -87,8 +87,8 @@ def search(
 ) -> SearchResult:
     """Find parameters by cross-validation and successive halving over the number of rounds.
 
-    The features are binned once per fold. Fits of settings and folds run side by side on the model's ``n_jobs``
-    threads (in turn on small data), on a GPU up to 16 in lock-step. A setting that goes on keeps its trees, and the
+    The features are binned once per fold. Fits of settings and folds share the model's ``n_jobs`` threads (in turn above
+    262,144 rows, and with callbacks), on a GPU up to 16 go in lock-step. A setting that goes on keeps its trees, and the
     model of a setting and fold is, byte for byte, that of a fit of all its rounds at once, as in scikit-learn's
     ``GridSearchCV``. No number of rounds is searched: each curve has all of them, and the best is taken.
 
