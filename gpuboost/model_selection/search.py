@@ -87,9 +87,9 @@ def search(
 ) -> SearchResult:
     """Find parameters by cross-validation and successive halving over the number of rounds.
 
-    The features are binned once per fold. Fits of settings and folds share the model's ``n_jobs`` threads (in turn above
-    262,144 rows, and with callbacks), on a GPU up to 16 go in lock-step. A setting that goes on keeps its trees, and the
-    model of a setting and fold is, byte for byte, that of a fit of all its rounds at once, as in scikit-learn's
+    The features are binned once per fold. Fits of settings and folds share the model's ``n_jobs`` threads, and take
+    turns above 262,144 rows and with callbacks; on a GPU up to 16 go in lock-step. A setting that goes on keeps its
+    trees: the model of a setting and fold is, byte for byte, that of a fit of all its rounds at once, as in
     ``GridSearchCV``. No number of rounds is searched: each curve has all of them, and the best is taken.
 
     Parameters
