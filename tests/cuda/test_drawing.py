@@ -14,7 +14,7 @@ import pytest
 from emulator import emulated_runtime
 from support.builders import random_case
 from support.drawing import cuda, device, drawn, host, several, states_of
-from support.examples import crossed, daily
+from support.examples import crossed
 from support.rules import KEY, PROBABILITY_RULES
 from support.training import submitted
 
@@ -215,7 +215,8 @@ def test_memory_is_allocated_in_the_first_rounds_only() -> None:
     assert set(used[2:]) == {min(used[1:])}
 
 
-@pytest.mark.parametrize("rule", daily([ImportanceSampling(0.5, variance_control="node"), MVS(0.5)], 1), ids=repr)
+@pytest.mark.slow
+@pytest.mark.parametrize("rule", [ImportanceSampling(0.5, variance_control="node"), MVS(0.5)], ids=repr)
 def test_gradients_that_are_no_numbers_are_an_error_when_the_host_looks(rule: Sampling) -> None:
     broken = losses.custom(lambda y, f: 0.0, lambda y, f: (f - y) * 1e300 * 1e300, None, name="broken")
     data = random_case(3, 200, 3).data

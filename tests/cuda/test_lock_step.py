@@ -159,7 +159,7 @@ def test_joint_graphs_have_the_launches_of_one():
         gb.GradientBoostingRegressor(n_estimators=19, max_depth=3, device="cuda").fit(X, Y)
         alone = cupy.counts["graph nodes"]
         cupy.counts.clear()
-        fits = [partial(clone(REGRESSOR).set_params(n_estimators=19, device="cuda").fit, X, Y) for _ in range(5)]
+        fits = [partial(clone(REGRESSOR).set_params(n_estimators=19, device="cuda").fit, X, Y) for _ in range(3)]
         in_lock_step(fits, "cuda:0")
         assert 0 < cupy.counts["graph nodes"] <= alone
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from emulator import emulated_gpu, emulated_runtime
+from support.examples import crossed
 
 import gpuboost as gb
 from gpuboost.backends.cuda.device.gpus import open_gpu
@@ -86,9 +87,7 @@ def test_units_are_exact_where_numbers_are_whole_and_far_below_their_sum_elsewhe
         Units.of(np.full((1000, 1), 1e307), None)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("kept", [False, True])
-@pytest.mark.parametrize("n", [40, 9_001])
+@pytest.mark.parametrize(("dtype", "kept", "n"), crossed([np.float32, np.float64], [False, True], [9_001, 40]))
 def test_rows_on_a_device_have_the_bits_of_rows_of_the_host(dtype, kept, n):
     """9,001 rows are three chunks; keys of three columns have 17 bits, which are three passes of the sort."""
     rng, sizes = np.random.default_rng(n), {0: 40, 2: 7, 3: 300}

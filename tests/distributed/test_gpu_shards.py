@@ -99,6 +99,7 @@ def test_which_splits_compete_is_drawn_alike_everywhere(learners: Any, growth: G
     assert_one_machine(Recipe(losses.Logistic(), 3, 0.5, growth, learners=learners), case, (2,))
 
 
+@pytest.mark.slow
 def test_without_nccl_it_goes_through_the_host() -> None:
     case = random_case(5, ROWS, 4, target="binary")
     recipe = Recipe(losses.Logistic(), 3, 0.5, DepthWise(Limits(12, 4)))
@@ -136,6 +137,7 @@ def test_a_gradient_that_is_not_finite_ends_the_fit_everywhere() -> None:
     crossed(
         [EveryOutput(), TopOutputs(2), RandomOutputs(2), RandomProjection(2)],
         [DepthWise(Limits(12, 4)), LeafWise(Limits(9, 6, 40))],
+        most=2,
     ),
     ids=repr,
 )

@@ -30,6 +30,7 @@ def test_every_public_name_has_an_entry_on_one_page(pages: Mapping[str, str]) ->
     assert {f"gpuboost.losses.{name}" for name in losses} <= set(headings)
 
 
+@pytest.mark.slow
 def test_every_page_is_linked_from_the_index(pages: Mapping[str, str]) -> None:
     for name in pages:
         assert name == "index.md" or f"({name})" in pages["index.md"]

@@ -120,6 +120,7 @@ def test_every_parameter_of_the_guide_exists() -> None:
     assert not named - known
 
 
+@pytest.mark.slow
 def test_names_after_gb_exist() -> None:
     for page in PAGES:
         for path in re.findall(r"\bgb((?:\.\w+)+)", page.read_text(encoding="utf-8")):

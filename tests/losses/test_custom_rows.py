@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from emulator import emulated_gpu
 from numba import njit
+from support.examples import daily
 
 import gpuboost as gb
 from gpuboost.elementary import exp, exp_array, log
@@ -57,7 +58,7 @@ def rows(rng: np.random.Generator) -> tuple[Array, Array]:
     return x, np.digitize(x[:, 0] + 0.3 * rng.normal(size=300), [-0.5, 0.5])
 
 
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("weighted", daily([False, True], 1))
 def test_the_same_model_on_every_machine_and_nearly_that_of_softmax(rows: Any, weighted: bool) -> None:
     x, y = rows
     weight = np.linspace(0.5, 2.0, len(y)) if weighted else None

@@ -257,7 +257,8 @@ def test_a_fit_that_is_shown_several_rounds_at_a_time_is_the_hosts(
     assert cp.counts["graph"] == done - 2  # trees, scores of eval sets, and metrics in one
 
 
-@pytest.mark.parametrize("of", daily(["classes", "labels", "targets"], 1))
+@pytest.mark.slow
+@pytest.mark.parametrize("of", ["classes", "labels", "targets"])
 def test_fits_that_stop_by_metrics_of_several_scores_are_the_hosts(of: str, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(8)
     x = rng.normal(size=(150, 3))

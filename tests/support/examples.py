@@ -32,17 +32,20 @@ def daily(values: Sequence[Any], first: int) -> list[Any]:
     return [*values[:first], *(pytest.param(value, marks=pytest.mark.slow) for value in values[first:])]
 
 
-def crossed(*axes: Sequence[Any]) -> list[Any]:
+def crossed(*axes: Sequence[Any], most: int | None = None) -> list[Any]:
     """Every combination of the values of some parameters, for ``parametrize``.
 
-    Everyday runs have as few of them as hold each value, slow tests half of the others, which hold every two values of
-    different parameters if there are at least three of these. A value that is a tuple stands for several parameters.
+    Everyday runs have as few of them as hold each value, the first ``most`` of these if that is given; slow tests the
+    others of these, and half of all others, which hold every two values of different parameters if there are at least
+    three of these. A value that is a tuple stands for several parameters.
     """
-    everyday = {tuple(i % len(axis) for axis in axes) for i in range(max(map(len, axes)))}
+    each = [tuple(i % len(axis) for axis in axes) for i in range(max(map(len, axes)))]
+    everyday, never_left_out = set(each[:most]), set(each)
     made = []
     for places in product(*(range(len(axis)) for axis in axes)):
         values = [axis[place] for axis, place in zip(axes, places, strict=True)]
         parts = [value if isinstance(value, tuple) else (value,) for value in values]
-        marks = () if places in everyday else pytest.mark.slow if sum(places) % 2 else THOROUGH
+        later = pytest.mark.slow if places in never_left_out or sum(places) % 2 else THOROUGH
+        marks = () if places in everyday else later
         made.append(pytest.param(*chain(*parts), marks=marks))
     return made
