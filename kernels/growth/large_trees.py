@@ -38,14 +38,22 @@ those above the last level, and of all; certain splits of a leaf-wise tree; (row
 
 ROWS_PER_CHUNK = 8_192  # to sort or settle; four times as many to pack
 ENTRIES_PER_CHUNK = 1 << 17  # (row, feature) pairs to sum
+CHUNKS_PER_THREAD = 3  # large, middle and small ones: threads that are late leave the last ones to others
+LARGE, MIDDLE, SMALL = 5, 2, 1  # their sizes
 
 
 @kernel
 def _divide(total, per_stretch, most, shares):
-    """Divide the numbers below ``total`` into ``most`` stretches, or fewer of at least ``per_stretch``."""
-    parts = min(max(total // per_stretch, 1), most)
+    """Divide the numbers below ``total`` into ``most`` stretches, or fewer of about ``per_stretch`` on average.
+
+    Stretches are taken in their order, so the last ones are the smallest: they are what threads wait for.
+    """
+    parts, threads = min(max(total // per_stretch, 1), most), most // CHUNKS_PER_THREAD
+    large, middle = min(parts, threads), min(parts, 2 * threads)
+    units = (LARGE - MIDDLE) * large + (MIDDLE - SMALL) * middle + SMALL * parts
     for part in range(parts + 1):
-        shares.stretches[part] = total * part // parts
+        before = (LARGE - MIDDLE) * min(part, large) + (MIDDLE - SMALL) * min(part, middle) + SMALL * part
+        shares.stretches[part] = total * before // units
     shares.words[STRETCHES] = parts
     return parts
 

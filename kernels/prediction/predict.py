@@ -119,9 +119,11 @@ def code_sparse(data, indices, indptr, start, n, slot_start, absent, kinds, plac
             row = start + block * width + r
             for entry in range(indptr[row], indptr[row + 1]):
                 column = np.uint64(indices[entry])
-                for slot in range(slot_start[column], slot_start[column + np.uint64(1)]):
-                    _code_column(data, entry, 0, 1, kinds[slot], places[slot], missing[slot], cuts, categories,
-                                 category_bins, codes, block, slot, r)  # fmt: skip
+                for slot in range(slot_start[column], slot_start[column + np.uint64(1)]):  # types as in ``code_dense``
+                    _code_column(
+                        data, np.int64(entry), np.int64(0), np.int64(1), kinds[slot], places[slot], missing[slot], cuts,
+                        categories, category_bins, codes, block, slot, r,
+                    )  # fmt: skip
 
 
 @kernel
