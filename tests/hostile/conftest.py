@@ -1,4 +1,4 @@
-"""What the hostile campaign's tests share: counts that are printed at the end, and one corpus of model files."""
+"""What the hostile campaign's tests share: a mark, counts that are printed at the end, one corpus of model files."""
 
 from __future__ import annotations
 
@@ -7,6 +7,14 @@ from pathlib import Path
 import pytest
 from support.hostile.campaign import Tally
 from support.hostile.corpus import Corpus
+
+
+@pytest.hookimpl(tryfirst=True)  # before ``-m`` chooses
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the campaign slow, but for its table of parameters, which a new parameter has to enter."""
+    for item in items:
+        if item.path.parent == Path(__file__).parent and item.path.name != "test_table.py":
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture

@@ -52,7 +52,7 @@ def test_wrong_arguments_are_refused(tally: Tally) -> None:
     _wrong(tally, 250)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_all_wrong_arguments_are_refused(tally: Tally) -> None:
     _wrong(tally, many(10_000))
 
@@ -68,7 +68,7 @@ def test_odd_arguments_are_accepted_or_refused(tally: Tally) -> None:
     _odd(tally, 250)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_many_odd_arguments_are_accepted_or_refused(tally: Tally) -> None:
     _odd(tally, many(6_000))
 

@@ -59,7 +59,7 @@ def test_single_bits(checkpoint: bytes, tally: Tally, tmp_path: Path) -> None:
     _flips(checkpoint, 150, tally, tmp_path / "run.json")
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_many_single_bits(checkpoint: bytes, tally: Tally, tmp_path: Path) -> None:
     _flips(checkpoint, many(5_000), tally, tmp_path / "run.json")
 

@@ -115,7 +115,7 @@ def test_odd_files(model: Path, tmp_path: Path, tally: Tally, capsys: pytest.Cap
     _odd(model, tmp_path, tally, capsys, 60)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_every_odd_file(model: Path, tmp_path: Path, tally: Tally, capsys: pytest.CaptureFixture[str]) -> None:
     _odd(model, tmp_path, tally, capsys, many(3 * len(CONTENTS) * len(ENDINGS)))
 

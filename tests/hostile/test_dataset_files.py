@@ -122,7 +122,7 @@ def test_mutants_of_dataset_files(files: dict[str, bytes], tally: Tally, tmp_pat
     _try(files, tally, tmp_path, 16)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_many_mutants_of_dataset_files(files: dict[str, bytes], tally: Tally, tmp_path: Path) -> None:
     _try(files, tally, tmp_path, many(400))
 

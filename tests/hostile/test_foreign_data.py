@@ -214,7 +214,7 @@ def test_malformed_sparse_matrices(dense: Array, doors: dict[str, Callable[[Any]
     _sparse(dense, doors, tally, 150)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_many_malformed_sparse_matrices(dense: Array, doors: dict[str, Callable[[Any], Any]], tally: Tally) -> None:
     _sparse(dense, doors, tally, many(3000))
 
@@ -228,7 +228,7 @@ def test_odd_frames(dense: Array, doors: dict[str, Callable[[Any], Any]], tally:
     _frames(dense, doors, tally, 80)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_many_odd_frames(dense: Array, doors: dict[str, Callable[[Any], Any]], tally: Tally) -> None:
     _frames(dense, doors, tally, many(1500))
 

@@ -33,7 +33,7 @@ def _folder() -> Path:
     return base / "gpuboost" / f"checked-{disk_cache._digest()}"
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_every_cpu_kernel_keeps_within_its_arrays(tally: Tally) -> None:
     """Indices of arrays; plain addresses are checked by the test below."""
     environment = {**os.environ, "NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(_folder()), "PYTHONPATH": str(TESTS)}
@@ -51,7 +51,7 @@ def test_every_cpu_kernel_keeps_within_its_arrays(tally: Tally) -> None:
     assert not found["missing"], "\n".join(found["missing"])
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_bounds_check_sees_a_planted_fault() -> None:
     code = """
 import numpy as np
@@ -90,7 +90,7 @@ def _guarded(*arguments: str, timeout: float = 1800) -> subprocess.CompletedProc
 
 
 @needs_gcc
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("side", ["after", "before"])
 def test_kernels_with_plain_addresses_keep_within_their_arrays(side: str, tally: Tally) -> None:
     """A page that traps touches every array of NumPy; the kernels are those in use, not twins of them."""
@@ -108,7 +108,7 @@ def test_kernels_with_plain_addresses_keep_within_their_arrays(side: str, tally:
 
 
 @needs_gcc
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("side", ["after", "before"])
 def test_the_guard_sees_a_planted_fault(side: str) -> None:
     done = _guarded(side, "planted", timeout=300)
@@ -129,7 +129,7 @@ LAUNCHES = (
 )
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("sanitize", ["address", "undefined"])
 def test_every_cuda_kernel_keeps_within_its_memory(sanitize: str, tally: Tally) -> None:
     result = sanitized(sanitize, LAUNCHES, timeout=1800)
@@ -140,7 +140,7 @@ def test_every_cuda_kernel_keeps_within_its_memory(sanitize: str, tally: Tally) 
     assert cuda_kernels() == names, sorted(cuda_kernels() ^ names)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_no_cuda_kernel_has_a_race(tally: Tally) -> None:
     """Each part of the work in a process of its own: the thread sanitizer's memory does not reach for all of it."""
     names: set[str] = set()

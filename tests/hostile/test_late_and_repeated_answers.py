@@ -36,7 +36,7 @@ def test_a_shard_that_is_late_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> 
     assert content["trees"] == gb.to_dict(gb.loads(expected))["trees"]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.xdist_group("ray")
 def test_an_answer_of_ray_that_comes_twice_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("ray")

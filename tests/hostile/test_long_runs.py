@@ -82,12 +82,12 @@ def test_fits_leave_nothing_behind(tally: Tally, tmp_path: Path) -> None:
     _fits(24, tally, tmp_path)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_thousand_fits_leave_nothing_behind(tally: Tally, tmp_path: Path) -> None:
     _fits(many(1_000), tally, tmp_path)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_memory_grows_by_the_trees_and_no_more(tally: Tally) -> None:
     """100,000 rounds at full scale; the model is the only thing that grows."""
     rounds = many(100_000)

@@ -237,7 +237,7 @@ def read_only(folder: Path) -> Iterator[Path]:
             subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("home", ["/proc", "missing", "read-only"])
 def test_a_home_that_cannot_be_written_to(home: str, model: Any, tmp_path: Path) -> None:
     """Nothing can be cached, and predictions are the same."""

@@ -25,7 +25,7 @@ def test_mutants_of_models(seed: int, corpus: Corpus, tally: Tally, tmp_path: Pa
     _models(corpus, tally, tmp_path, seed, each=6)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_many_mutants_of_models(corpus: Corpus, tally: Tally, tmp_path: Path) -> None:
     _models(corpus, tally, tmp_path, seed=2, each=many(200))
 
@@ -114,7 +114,7 @@ def test_mutants_of_the_model_to_go_on_with(kind: str, corpus: Corpus, tally: Ta
     _going_on(kind, corpus, tally, tmp_path, 15)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["regressor", "classifier", "ranker", "effects", "checkpoint"])
 def test_many_mutants_of_the_model_to_go_on_with(kind: str, corpus: Corpus, tally: Tally, tmp_path: Path) -> None:
     _going_on(kind, corpus, tally, tmp_path, many(200))
@@ -154,7 +154,7 @@ def test_mutants_of_logs(corpus: Corpus, tally: Tally, tmp_path: Path) -> None:
     _logs(corpus, tally, tmp_path, 60)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_many_mutants_of_logs(corpus: Corpus, tally: Tally, tmp_path: Path) -> None:
     _logs(corpus, tally, tmp_path, many(1000))
 

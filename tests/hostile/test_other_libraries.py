@@ -194,7 +194,7 @@ def test_random_problems(tally: Tally) -> None:
     tally.check()
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_many_random_problems(tally: Tally) -> None:
     for seed in range(100, 100 + many(200)):
         _compare(seed, tally)

@@ -31,11 +31,11 @@ def test_kills_and_interrupts(tally: Tally, tmp_path: Path) -> None:
     _killed("SIGKILL,SIGINT", 12, tally, tmp_path)  # each of both in each kind of work
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_many_kills(tally: Tally, tmp_path: Path) -> None:
     _killed("SIGKILL", many(200), tally, tmp_path)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_many_interrupts(tally: Tally, tmp_path: Path) -> None:
     _killed("SIGINT", many(200), tally, tmp_path)

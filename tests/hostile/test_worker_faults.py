@@ -116,7 +116,7 @@ gb.GradientBoostingRegressor(n_estimators=10**6, random_state=0, n_jobs=1, execu
 """
 
 
-@pytest.mark.parametrize("engine", [pytest.param("threads", marks=pytest.mark.slow), "shards"])
+@pytest.mark.parametrize("engine", [pytest.param("threads", marks=pytest.mark.thorough), "shards"])
 def test_a_driver_that_is_killed_is_resumed_to_the_same_bytes(engine: str, tmp_path: Path) -> None:
     place = tmp_path / "run.json"
     with subprocess.Popen([sys.executable, "-c", DRIVER, str(place), engine], stdout=subprocess.PIPE) as driver:
