@@ -38,8 +38,13 @@ those above the last level, and of all; certain splits of a leaf-wise tree; (row
 
 ROWS_PER_CHUNK = 8_192  # to sort or settle; four times as many to pack
 ENTRIES_PER_CHUNK = 1 << 17  # (row, feature) pairs to sum
-CHUNKS_PER_THREAD = 3  # large, middle and small ones: threads that are late leave the last ones to others
-LARGE, MIDDLE, SMALL = 5, 2, 1  # their sizes
+CHUNKS_PER_THREAD = 3  # each half of the one before: what a thread that is late leaves to others, and is waited for
+
+
+@kernel
+def _size(part, threads):
+    """Size of a stretch, in those of the last ones."""
+    return 1 << max(CHUNKS_PER_THREAD - 1 - part // threads, 0)
 
 
 @kernel
@@ -48,12 +53,14 @@ def _divide(total, per_stretch, most, shares):
 
     Stretches are taken in their order, so the last ones are the smallest: they are what threads wait for.
     """
-    parts, threads = min(max(total // per_stretch, 1), most), most // CHUNKS_PER_THREAD
-    large, middle = min(parts, threads), min(parts, 2 * threads)
-    units = (LARGE - MIDDLE) * large + (MIDDLE - SMALL) * middle + SMALL * parts
-    for part in range(parts + 1):
-        before = (LARGE - MIDDLE) * min(part, large) + (MIDDLE - SMALL) * min(part, middle) + SMALL * part
+    parts, threads = min(max(total // per_stretch, 1), most), max(most // CHUNKS_PER_THREAD, 1)
+    units, before = 0, 0
+    for part in range(parts):
+        units += _size(part, threads)
+    for part in range(parts):
         shares.stretches[part] = total * before // units
+        before += _size(part, threads)
+    shares.stretches[parts] = total
     shares.words[STRETCHES] = parts
     return parts
 
@@ -285,8 +292,9 @@ def grow(
         if chunk < 0:
             return chunk
         step, pairs, count, parts = words[STEP], words[teams.PAIRS], words[COUNT], words[STRETCHES]
-        group = chunk // parts
-        part = chunk - group * parts
+        groups = shares.groups.shape[0] - 1 if step == BUILD else 1  # of features; the small stretches of all come last
+        part = chunk // groups
+        group = chunk - part * groups
         first, last = shares.stretches[part], shares.stretches[part + 1]
         if step == SEARCH:
             if level is not None:
