@@ -16,7 +16,6 @@ from tempfile import TemporaryFile, gettempdir, mkdtemp
 from types import CellType, FunctionType
 
 import numba
-from numba.core.runtime.nrt import rtsys
 from platformdirs import user_cache_path
 
 from gpuboost.kernels.common import prebuilt
@@ -97,25 +96,6 @@ def save_one_at_a_time(compiled):
             save(key, data)
 
     cache_file.save = locked
-
-
-def load_without_compiler(compiled):
-    """Have a compiled function read from disk without numba's declarations of all that it can compile.
-
-    numba installs them, some fifty thousand objects, before it reads the first function. Machine code needs none of
-    them, only numba's runtime; a compilation installs them itself. A process whose kernels are all on disk so begins
-    in 0.07 s less, and ends in 0.1 s less, since each search for garbage at the end visits them all.
-    """
-    reader = compiled._cache
-    if not hasattr(reader, "_load_overload"):  # another numba
-        return
-
-    def load(signature, target):
-        rtsys.initialize(target)
-        with reader._guard_against_spurious_io_errors():
-            return reader._load_overload(signature, target)
-
-    reader.load_overload = load
 
 
 def name_by_closure(function):

@@ -4,6 +4,8 @@ No ``fastmath`` and no contraction: the bits are part of the contract. No ``para
 rows, nodes or features that it is given, and the backend's thread pool divides them.
 """
 
+from inspect import signature
+
 import numba
 from llvmlite import ir
 from numba.core import cgutils, types
@@ -13,12 +15,12 @@ from gpuboost.kernels.common import prebuilt
 from gpuboost.kernels.common.compile_once import compile_once
 from gpuboost.kernels.common.disk_cache import (
     know_in_every_process,
-    load_without_compiler,
     name_by_closure,
     save_one_at_a_time,
     usable_folder,
     warn_of_replacement,
 )
+from gpuboost.kernels.common.from_disk import read_machine_code_alone
 
 _FOLDER = usable_folder()
 _PREBUILT_FOR = prebuilt.target_of(_FOLDER)
@@ -33,6 +35,7 @@ def kernel(function):
     either, and is not cached by itself.
     """
     name_by_closure(function)
+    function.__signature__ = signature(function)  # numba asks for it twice
     inner = function.__name__.startswith("_")
     in_callers = getattr(function, "inlined", False)
     keep = not inner and _FOLDER != ""  # numba raises an error where it can keep nothing
@@ -52,7 +55,7 @@ def kernel(function):
     if keep:
         save_one_at_a_time(compiled)
         know_in_every_process(compiled)
-        load_without_compiler(compiled)
+        read_machine_code_alone(compiled)
         compile_once(compiled)
     if keep and _PREBUILT_FOR is not None:
         prebuilt.load_also(compiled, _PREBUILT_FOR)

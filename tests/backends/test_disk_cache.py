@@ -18,7 +18,7 @@ import pytest
 
 from gpuboost import losses
 from gpuboost.backends.cpu import formulas
-from gpuboost.kernels.common import disk_cache, jit
+from gpuboost.kernels.common import disk_cache, from_disk, jit
 from gpuboost.kernels.gradients import pointwise
 
 DAY = 86_400
@@ -233,6 +233,54 @@ def test_a_kernel_on_disk_is_read_without_the_declarations_of_the_compiler(monke
     again(*arguments)
     assert arguments[0] == 4.0
     assert sum(again.stats.cache_hits.values()) == 1
+
+
+def test_code_from_disk_is_parsed_when_another_kernel_is_to_contain_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And it raises the errors, with the constants, that it was compiled with."""
+    monkeypatch.setattr(jit, "_FOLDER", str(tmp_path))
+
+    @jit.kernel
+    def root(x: float) -> float:
+        if x < 0.0:
+            raise ValueError("x is negative", 17)
+        room = np.empty(2)
+        room[:] = x
+        return np.sqrt(room.sum() / 2.0)
+
+    assert root(4.0) == 2.0
+    again = jit.kernel(root.py_func)  # as in a new process
+    assert again(9.0) == 3.0
+    code = again.overloads[again.signatures[0]].library
+    assert isinstance(code, from_disk.MachineCode)
+    assert code._bitcode is not None
+    with pytest.raises(ValueError, match="negative") as raised:
+        again(-1.0)
+    assert raised.value.args == ("x is negative", 17)
+    fourth = numba.njit(lambda x: again(again(x)))
+    assert fourth(16.0) == 2.0
+    assert code._bitcode is None
+
+
+@pytest.mark.slow
+def test_a_fit_by_kernels_on_disk_imports_nothing_that_compiles() -> None:
+    """The first process may have to compile, the second does not."""
+    for at_last in (False, True):
+        done = subprocess.run([sys.executable, "-c", FIT], capture_output=True, text=True, timeout=300, check=True)
+        assert not at_last or done.stdout.split() == ["False", "False"]
+
+
+FIT = """
+import sys
+import numpy as np
+import gpuboost as gb
+from gpuboost.backends.cpu.compilation.first_fit import FIRST_FITS
+FIRST_FITS.end()
+x = np.random.default_rng(0).normal(size=(200, 3))
+gb.GradientBoostingRegressor(n_estimators=3, n_jobs=1, device="cpu").fit(x, x[:, 0]).predict(x)
+print(*(name in sys.modules for name in ("numba.np.arrayobj", "numba.cpython.unicode")))
+"""
 
 
 @pytest.mark.parametrize(
