@@ -65,7 +65,7 @@ class MachineCode(JITCodeLibrary):
 
     @property
     def _shared_module(self):
-        """What is linked into other functions."""
+        """The LLVM code, which is linked into other functions."""
         bitcode, self._bitcode = self._bitcode, None
         if bitcode is not None:
             self._parsed = llvm.parse_bitcode(bitcode)
