@@ -63,7 +63,7 @@ class HistogramArrays(NamedTuple):
     of: Any  # (slots, 2 * cells) int64
     counts: Any  # (slots, cells) int32: numbers of rows; (1, 0) if a leaf may have one row
     scratch: Any  # (threads, cells) int64: zeros
-    spare: Any  # (threads, 2 * cells) int64: parts of nodes that several threads sum
+    spare: Any  # (threads, 2 * cells + 1) int64: parts of nodes that several threads sum, and 1 if packed, else 0
     slots: Any  # (slots + 2,) int64: stack of free slots, its height first
     packed_rows: Any  # int: nodes of up to so many rows have packed histograms
 

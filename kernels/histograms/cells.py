@@ -16,11 +16,19 @@ _LOW = np.int64(0xFFFF_FFFF)
 
 @kernel
 def _join(own, part, is_packed, begin, end):
-    """Add another thread's part of a histogram to cells [begin, end)."""
+    """Add another thread's part of a histogram, and after it 1 if that is packed, to cells [begin, end)."""
     cells = own.shape[0] // 2
-    for c in range(begin, end):
-        own[c] += part[c]
-    if not is_packed:
+    if is_packed:  # then the part is, too
+        for c in range(begin, end):
+            own[c] += part[c]
+    elif part[2 * cells] == 1:
+        for c in range(begin, end):
+            pair = part[c]
+            own[c] += pair >> 32
+            own[cells + c] += pair & _LOW
+    else:
+        for c in range(begin, end):
+            own[c] += part[c]
         for c in range(cells + begin, cells + end):
             own[c] += part[c]
 

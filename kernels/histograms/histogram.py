@@ -111,9 +111,9 @@ def build_some(rows, layout, node, new_pairs, histograms, part, first, last, fir
 
     Only features [first_feature, last_feature) are summed, of which sparse bins have all.
 
-    A node whose first rows belong to another thread is summed into the thread's line of ``spare`` instead of its slot;
-    the line of its pair is returned, or -1. rows: RowArrays; layout: HistogramLayout; histograms: HistogramArrays;
-    new_pairs (p, 3) int64: built node first.
+    A node whose first rows belong to another thread is summed into the thread's line of ``spare`` instead of its slot,
+    packed if so many rows may be; the line of its pair is returned, or -1. rows: RowArrays; layout: HistogramLayout;
+    histograms: HistogramArrays; new_pairs (p, 3) int64: built node first.
     """
     rows, layout, histograms = RowArrays(*rows), HistogramLayout(*layout), HistogramArrays(*histograms)
     shared, offset = -1, 0
@@ -131,11 +131,11 @@ def build_some(rows, layout, node, new_pairs, histograms, part, first, last, fir
             of[node[v, SLOT], a:b] = 0
         if begin >= end:
             continue
-        out = of[node[v, SLOT]]
+        out, is_packed = of[node[v, SLOT]], size <= packed_rows
         if begin > 0:
-            shared, out = i, spare
+            shared, out, is_packed = i, spare, end - begin <= packed_rows
+            spare[spare.shape[0] - 1] = is_packed
         begin, end = node[v, BEGIN] + begin, node[v, BEGIN] + end
-        is_packed = size <= packed_rows
         target = out[: scratch.shape[0]] if is_packed else scratch
         if is_packed:
             target[a:b] = 0

@@ -247,7 +247,8 @@ def test_any_boundaries_any_shape(data: st.DataObject) -> None:
     limits = Limits(2**depth, depth, min_samples_leaf=data.draw(st.sampled_from([1, 5])))
     sampling = data.draw(st.sampled_from(SAMPLINGS[:5]))
     recipe = Recipe(loss, 2, 0.4, growth(limits), sampling, step=automatic(loss))
-    assert_one_machine(recipe, case, [*sorted(inner), n], threads=data.draw(st.sampled_from([1, 2])))
+    with eager_threads(rows=8, narrow=data.draw(st.sampled_from([3, 40, None]))):
+        assert_one_machine(recipe, case, [*sorted(inner), n], threads=data.draw(st.sampled_from([1, 3])))
 
 
 @pytest.mark.slow

@@ -22,6 +22,7 @@ ROWS_PER_THREAD = 32_768  # below this many (row, entry / 8) pairs a thread is n
 FIRST_SLOTS = 32  # histograms there is room for at first: a tree of depth 6 needs no more
 FIRST_BYTES = 1 << 27  # or as many as fit: unused pages cost nothing, and to double the room copies all of them
 NO_PARTS = np.empty((0, 0), np.int64)
+_LOW = np.int64(0xFFFF_FFFF)
 PACKED_ROWS = histogram.TILE  # nodes of up to this many rows have packed histograms
 
 
@@ -70,7 +71,7 @@ class Histograms:
         self.of = self._workspace.small_pages("histograms", (n_slots, 2 * cells), np.int64)
         self.counts = np.empty((n_slots, cells) if self._limits.min_samples_leaf > 1 else (1, 0), np.int32)
         self.scratch = np.zeros((parts, cells), np.int64)
-        self.spare = np.empty((parts, 2 * cells if parts > 1 else 0), np.int64)
+        self.spare = np.empty((parts, 2 * cells + 1 if parts > 1 else 0), np.int64)
         self._all_slots = _stack_of_slots(1, n_slots)  # the root has slot 0
         self.slots = self._all_slots.copy()
         self._set_arrays()
@@ -128,6 +129,14 @@ class Histograms:
         self._pool.run_parts(parts, sum_rows)
         if self._limits.min_samples_leaf > 1:
             self._count(tree, new_pairs)
+
+    def part(self, line: int, *, is_packed: bool) -> NDArray[np.int64]:
+        """A line of ``spare`` as the histogram of its node is: packed pairs, or sums of g and of h."""
+        cells, part = self._layout.n_cells, self.spare[line]
+        pairs: NDArray[np.int64] = part[:cells]
+        if is_packed:
+            return pairs
+        return np.concatenate([pairs >> 32, pairs & _LOW]) if part[-1] else part[:-1]
 
     def _count(self, tree: NodeTable, new_pairs: NDArray[np.int64]) -> None:
         layout, t = self._layout.arrays, len(self._layout.features)

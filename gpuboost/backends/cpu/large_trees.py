@@ -20,11 +20,11 @@ from gpuboost.errors import InputError
 from gpuboost.kernels.common.fixed_point import BLOCK
 from gpuboost.kernels.common.records import GrowthLimits, Shares, TreeGradients
 from gpuboost.kernels.growth import large_trees as kernel
-from gpuboost.kernels.growth.large_trees import CHUNKS_PER_THREAD
 from gpuboost.kernels.growth.team import PAIRS, WORDS
 from gpuboost.types import Candidates, Cuts, DenseBins, Gradients, Limits, Structure, Target, TrainingSet
 
 LEAST_ROWS = PACKED_ROWS + 1  # smaller trees: ``small_trees``
+CHUNKS_PER_THREAD: int = kernel.CHUNKS_PER_THREAD  # of rows
 FEATURES_PER_GROUP = 64  # with fewer, the same cache lines would be read for several groups
 ROOT = np.array([[0, -1, 0]])  # the first pair
 PathBounds: TypeAlias = tuple[NDArray[np.float64], NDArray[np.int64]]

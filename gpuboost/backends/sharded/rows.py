@@ -40,8 +40,9 @@ class ShardRows:
         found, cells = [], self._rows.layout.n_cells
         for i, at in enumerate(built):
             size = int(node[at, table.END] - node[at, table.BEGIN])
-            own = histograms.of[i, :cells] if size <= histograms.packed_rows else histograms.of[i]
-            parts = [histograms.spare[part, : len(own)] for part in histograms.shared[i] if part >= 0]
+            is_packed = size <= histograms.packed_rows
+            own = histograms.of[i, :cells] if is_packed else histograms.of[i]
+            parts = [histograms.part(line, is_packed=is_packed) for line in histograms.shared[i] if line >= 0]
             found.append(np.add.reduce([own, *parts]))
         return found, histograms.counts[: len(built)].copy() if histograms.counts.shape[1] else None
 
