@@ -101,7 +101,9 @@ OTHERS = (
     "a ranking by all pairs",
     "lengths of trees",
     "stumps of one value",
-)  # whose arrays, each by itself, other cases ask for too; the last two have kernels of their own to compile
+    "splines and lines",
+    "oblivious",
+)  # whose arrays, each by itself, other cases ask for too; the last four have kernels of their own to compile
 
 
 @pytest.mark.filterwarnings("ignore:variance_control")

@@ -19,6 +19,7 @@ def small(case: str, folder: Path) -> dict:
     return json.loads(path.read_text())["parts"][case]
 
 
+@pytest.mark.slow
 def test_curves_say_who_finds_the_leaf_values(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = small("higgs", tmp_path)
     assert "simulated" in capsys.readouterr().out

@@ -12,6 +12,7 @@ from gpuboost.benchmarks.suites import outputs
 from gpuboost.cli import main
 
 
+@pytest.mark.slow
 def test_a_small_run_from_end_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(outputs, "ROUNDS", 5)
     path = tmp_path / "found.json"

@@ -30,6 +30,7 @@ def test_stored_results_are_shown_and_drawn(
     assert document["parts"][case]["rows"][0][0] in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_theory_of_rgbm_is_computed_and_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     picture = tmp_path / "theory.png"
     assert main(["bench", "rgbm", "--case", "theory", "--threads", "1", "--plot", str(picture)]) == 0

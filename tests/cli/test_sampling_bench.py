@@ -52,6 +52,7 @@ def test_worse_is_worse_whichever_way_the_score_goes() -> None:
     assert told == "gpuboost: mvs takes 0.25 of the time of lightgbm: goss, and is 25.00% better"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suite", ["smart", "sampling"])
 def test_a_small_run_from_end_to_end(suite: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "found.json"

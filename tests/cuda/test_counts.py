@@ -39,6 +39,7 @@ def runtime():
     return emulated_runtime(order="random", count=True)
 
 
+@pytest.mark.slow
 def test_a_stream_is_read_and_written_once(runtime):
     x, y = runtime.zeros(N, np.float32), runtime.zeros(N, np.float32)
     runtime.kernel(TEXT, "scale")((3,), (64,), (x, y, np.int32(N)))

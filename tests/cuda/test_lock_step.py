@@ -154,6 +154,7 @@ def test_events_order_the_streams(late):
         np.testing.assert_array_equal(clone(model).fit(X, Y).predict(X), own.set_params(device="cpu").predict(X))
 
 
+@pytest.mark.slow
 def test_joint_graphs_have_the_launches_of_one():
     with emulated_gpu() as cupy:
         gb.GradientBoostingRegressor(n_estimators=19, max_depth=3, device="cuda").fit(X, Y)
@@ -236,6 +237,7 @@ def test_folds(together):
     np.testing.assert_array_equal(one.predictions, other.predictions)
 
 
+@pytest.mark.slow
 def test_search():
     def fit(device):
         space = {"learning_rate": [0.1, 0.4], "max_depth": [2, 3]}

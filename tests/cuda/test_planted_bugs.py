@@ -17,6 +17,7 @@ from emulator import (
     require_compiler,
 )
 
+pytestmark = pytest.mark.slow
 PLANTED = (Path(__file__).parent / "planted.cu").read_text()
 ORDERS = ("forward", "reverse", "random")
 I32 = np.int32

@@ -109,6 +109,7 @@ def test_without_nccl_it_goes_through_the_host() -> None:
     assert run(recipe, data, backend) == run(recipe, case.data, Cpu(1))
 
 
+@pytest.mark.slow
 def test_a_model_is_carried_on() -> None:
     case = random_case(1, FEWER, 4, target="binary")
     recipe = Recipe(losses.Logistic(), 3, 0.5, DepthWise(Limits(8, 3)))
