@@ -283,7 +283,7 @@ OWN = {"search", "pick", "settle_rows", "to_settle", "bound_last_level", "take_a
 @pytest.mark.parametrize(
     ("rows", "kind"),
     [
-        pytest.param(500, "categorical", marks=pytest.mark.slow),
+        pytest.param(500, "categorical", marks=THOROUGH),
         pytest.param(80_000, "numeric", marks=THOROUGH),
         pytest.param(500, "numeric", marks=THOROUGH),
         pytest.param(80_000, "categorical", marks=THOROUGH),

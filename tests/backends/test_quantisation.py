@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from emulator import emulated_runtime
 from support.builders import TEAMS
-from support.examples import daily
+from support.examples import THOROUGH, daily
 
 import gpuboost as gb
 from gpuboost import losses
@@ -126,8 +126,10 @@ def test_held_out_scores_are_those_of_float64(name: str, data_dir: Path) -> None
     assert_nothing_is_lost(name, 1_000, 10, 3)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow if name in {"diamonds", "freMTPL2freq"} else THOROUGH) for name in SETS],
+)
 def test_held_out_scores_are_those_of_float64_on_more_sets(name: str, data_dir: Path) -> None:
     assert_nothing_is_lost(name, 2_000, 10, 4)
 

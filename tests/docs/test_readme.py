@@ -152,6 +152,7 @@ def test_the_picture_is_small() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_the_picture_can_be_drawn_again(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     copy = tmp_path / picture().with_suffix(".py").name
