@@ -60,7 +60,7 @@ class MachineCode(JITCodeLibrary):
     def get_pointer_to_function(self, name):
         """The address of a function; 0 if there is none of that name."""
         if not self._codegen._engine.is_symbol_defined(name):
-            assert self._shared_module is not None  # parsed, and its symbols are known
+            self._get_module_for_linking()  # parses it, and knows its symbols then
         return super().get_pointer_to_function(name)
 
     @property

@@ -261,6 +261,11 @@ def test_code_from_disk_is_parsed_when_another_kernel_is_to_contain_it(
     fourth = numba.njit(lambda x: again(again(x)))
     assert fourth(16.0) == 2.0
     assert code._bitcode is None
+    unparsed = jit.kernel(root.py_func)
+    assert unparsed(1.0) == 1.0
+    code = unparsed.overloads[unparsed.signatures[0]].library
+    assert code.get_pointer_to_function("no such function") == 0
+    assert code._bitcode is None  # looked for in its LLVM code
 
 
 @pytest.mark.slow
