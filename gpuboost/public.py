@@ -133,7 +133,7 @@ LOSSES = {
     "pairwise_logistic": "gpuboost.losses.ranking:PairwiseLogistic",
     "pair_logit": "gpuboost.losses.pair_logit:PairLogit",
     "stochastic_rank": "gpuboost.losses.stochastic_rank:StochasticRank",
-    "unbiased_lambdamart": "gpuboost.losses.unbiased_lambdamart:UnbiasedLambdaMART",
+    "unbiased_lambdamart": "gpuboost.losses.ranking:UnbiasedLambdaMART",
     "xendcg": "gpuboost.losses.xendcg:XENDCG",
 }
 """Name of a loss -> its class, in the order in which messages list them; exported by ``gpuboost.losses``."""

@@ -21,7 +21,7 @@ from gpuboost.backends.cpu.compilation import background
 from gpuboost.backends.cpu.compilation.first_fit import FIRST_FITS
 from gpuboost.backends.cpu.compilation.warm_up import HELPER
 from gpuboost.backends.prediction.first_rows import FIRST
-from gpuboost.kernels.common.disk_cache import note, usable_folder
+from gpuboost.kernels.disk_cache.folders import note, usable_folder
 
 settings.register_profile("steady", max_examples=15, derandomize=True, deadline=None, print_blob=True)
 settings.register_profile("thorough", max_examples=100, derandomize=True, deadline=None, print_blob=True)
@@ -49,9 +49,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     Those tests compile no kernels of the CPU, but for two files, which come last. So the workers do not begin with the
     same ones, at the same time.
     """
-    cuda = [item for item in items if item.path.parent.name == "cuda"]
+    folder = Path(__file__).parent / "cuda"
+    cuda = [item for item in items if folder in item.path.parents]
     cuda.sort(key=lambda item: item.path.name in {"test_growing.py", "test_lock_step.py"})
-    others = [item for item in items if item.path.parent.name != "cuda"]
+    others = [item for item in items if folder not in item.path.parents]
     half = len(items) // 2
     items[:] = [*others[:half], *cuda, *others[half:]]
 

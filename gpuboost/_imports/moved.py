@@ -26,10 +26,11 @@ MOVED = {
     "gpuboost.backends.cuda.gpus": "gpuboost.backends.cuda.device.gpus",
     "gpuboost.backends.odds": "gpuboost.backends.numerics.probabilities",
     "gpuboost.effects": "gpuboost.backends.prediction.effects",
+    "gpuboost.losses.unbiased_lambdamart": "gpuboost.losses.ranking",
     "gpuboost.measures": "gpuboost.metrics.formulas",
     "gpuboost.query_measures": "gpuboost.metrics.ranking",
 }
-"""Old name -> new name, of modules that pickles or documents of version 0.1 name."""
+"""Old name -> new name, of modules that pickles or documents of earlier versions name."""
 
 
 class _Alias:

@@ -16,7 +16,7 @@ def position_bias(loss: DebiasingLoss, rows: LabelledRows, scores: Array) -> Pos
     from gpuboost.backends.host.threads import ThreadPool
     from gpuboost.backends.host.unbiased_ranking import UnbiasedRanking  # it imports numba
 
-    nothing: Any = None  # bins, at which nobody looks
+    nothing: Any = None  # bins, which are not read
     data = rows.metadata.training_set(nothing, nothing, np.asarray(rows.y, np.float64))
     kept = rows.metadata.select(np.asarray(scores, np.float64))
     return UnbiasedRanking(ThreadPool(1)).position_bias(loss, kept[None], data)

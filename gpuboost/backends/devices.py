@@ -72,7 +72,7 @@ def processors() -> int:
 
 def kernel_cache() -> str:
     """Folder of the cached compiled kernels; "none" if no folder can be written in."""
-    from gpuboost.kernels.common.disk_cache import usable_folder
+    from gpuboost.kernels.disk_cache.folders import usable_folder
 
     return usable_folder() or "none"
 

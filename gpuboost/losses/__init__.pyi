@@ -21,6 +21,7 @@ from gpuboost.losses.positive import Tweedie as Tweedie
 from gpuboost.losses.protocol import Loss as Loss
 from gpuboost.losses.ranking import LambdaMART as LambdaMART
 from gpuboost.losses.ranking import PairwiseLogistic as PairwiseLogistic
+from gpuboost.losses.ranking import UnbiasedLambdaMART as UnbiasedLambdaMART
 from gpuboost.losses.registry import NAMES as NAMES
 from gpuboost.losses.registry import from_json as from_json
 from gpuboost.losses.registry import get as get
@@ -33,6 +34,5 @@ from gpuboost.losses.residual import Quantiles as Quantiles
 from gpuboost.losses.residual import SquaredError as SquaredError
 from gpuboost.losses.softmax import Softmax as Softmax
 from gpuboost.losses.stochastic_rank import StochasticRank as StochasticRank
-from gpuboost.losses.unbiased_lambdamart import UnbiasedLambdaMART as UnbiasedLambdaMART
 from gpuboost.losses.xendcg import XENDCG as XENDCG
 from gpuboost.losses.zero_one import SmoothedZeroOne as SmoothedZeroOne

@@ -1,4 +1,4 @@
-"""Constants of the theorems that a run rests on: which are computed, which are bounded, and which nobody knows."""
+"""Constants of the theorems that a run rests on: which are computed, bounded or unknown."""
 
 from __future__ import annotations
 

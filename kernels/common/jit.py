@@ -11,16 +11,11 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from gpuboost.kernels.common import prebuilt
-from gpuboost.kernels.common.compile_once import compile_once
-from gpuboost.kernels.common.disk_cache import (
-    know_in_every_process,
-    name_by_closure,
-    save_one_at_a_time,
-    usable_folder,
-    warn_of_replacement,
-)
-from gpuboost.kernels.common.from_disk import read_machine_code_alone
+from gpuboost.kernels.disk_cache import prebuilt
+from gpuboost.kernels.disk_cache.compile_once import compile_once
+from gpuboost.kernels.disk_cache.folders import usable_folder, warn_of_replacement
+from gpuboost.kernels.disk_cache.functions import know_in_every_process, name_by_closure, save_one_at_a_time
+from gpuboost.kernels.disk_cache.machine_code import read_machine_code_alone
 
 _FOLDER = usable_folder()
 _PREBUILT_FOR = prebuilt.target_of(_FOLDER)

@@ -1,4 +1,4 @@
-"""``base_learner=``: anybody's estimator and the built-in families, through the estimators."""
+"""``base_learner=``: scikit-learn estimators and the built-in families, through the estimators."""
 
 from __future__ import annotations
 
@@ -233,7 +233,7 @@ def test_an_estimator_of_another_library_is_not_written_as_json(tmp_path: Path) 
     assert not list(tmp_path.iterdir())
 
 
-class TestAnybodysEstimator:
+class TestEstimators:
     def test_gets_the_rows_as_they_are_and_the_negative_gradient(self) -> None:
         x, y = rows()
         Mean.seen.clear()

@@ -72,10 +72,10 @@ def test_kernels_in_a_read_only_folder_are_copied(site: Path, tmp_path: Path) ->
     filled = Path(folder_used(site, GPUBOOST_CACHE_DIR=str(tmp_path / "image")))
     kept = {path.name for path in filled.rglob("*.nbc")}
     code = f"""
-from gpuboost.kernels.common import disk_cache
-can_write = disk_cache._can_write  # the root user can write everywhere
-disk_cache._can_write = lambda folder: str(folder) != {str(filled)!r} and can_write(folder)
-print(disk_cache.usable_folder())
+from gpuboost.kernels.disk_cache import folders
+can_write = folders._can_write  # the root user can write everywhere
+folders._can_write = lambda folder: str(folder) != {str(filled)!r} and can_write(folder)
+print(folders.usable_folder())
 """
     copied = Path(folder_used(site, code, GPUBOOST_CACHE_DIR=str(tmp_path / "image"), TMPDIR=str(tmp_path)))
     assert copied.parent.parent == tmp_path

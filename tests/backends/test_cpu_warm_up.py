@@ -19,7 +19,7 @@ from gpuboost.backends.cpu.compilation.warm_up import Helper
 from gpuboost.backends.cpu.compilation.warm_up_tree import is_usual
 from gpuboost.backends.cpu.histograms import PACKED_ROWS
 from gpuboost.backends.cpu.layout import SortedColumns
-from gpuboost.kernels.common import disk_cache
+from gpuboost.kernels.disk_cache import folders
 from gpuboost.kernels.gradients import pointwise
 from gpuboost.types import Candidates, Limits
 
@@ -62,7 +62,7 @@ def helper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Helper]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(cpu_first_fit, "_RUN", ECHO)
     monkeypatch.setattr(cpu_first_fit, "DummyTree", Steps)
-    monkeypatch.setattr(disk_cache.numba.config, "CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(folders.numba.config, "CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(Steps, "taken", [])
     made = Helper()
     yield made
@@ -104,7 +104,7 @@ def test_an_interrupt_stops_it(helper: Helper, monkeypatch: pytest.MonkeyPatch) 
     assert told() == "-"
 
 
-def test_where_no_tree_is_met_it_is_stopped_by_whoever_waits(helper: Helper) -> None:
+def test_where_no_tree_is_met_it_is_stopped_by_the_first_wait(helper: Helper) -> None:
     helper.start(1_000, 2, categorical=False)
     helper.wait()
     assert told() == "-"
@@ -161,7 +161,7 @@ def test_what_compiles_in_the_background_has_a_lower_priority(background: bool) 
 
 
 def test_there_is_none_where_the_kernels_are_on_disk(helper: Helper) -> None:
-    disk_cache.note("small-numeric")
+    folders.note("small-numeric")
     helper.start(1_000, 2, categorical=False)
     assert not started(helper)
     helper.start(1_000, 2, categorical=True)

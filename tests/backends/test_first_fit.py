@@ -68,7 +68,7 @@ def test_they_are_over_once_the_kernels_are_noted(machine: Machine) -> None:
     assert fits.are_over(threads=2)
 
 
-def test_they_are_over_where_nobody_compiles(machine: Machine) -> None:
+def test_they_are_over_where_no_process_compiles(machine: Machine) -> None:
     fits, others = FirstFits(), FirstFits()
     assert fits.take(0.1)
     machine.processes[0].code, machine.allowed = 0, False

@@ -1,4 +1,4 @@
-"""Small trees that several threads grow in one call: the same bytes, whoever comes late, from any Python thread."""
+"""Small trees that several threads grow in one call: the same bytes if one is late, from any Python thread."""
 
 from __future__ import annotations
 

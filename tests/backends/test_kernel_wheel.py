@@ -16,7 +16,7 @@ import pytest
 from gpuboost.backends.cpu.compilation import kernel_wheel
 from gpuboost.cli import main
 from gpuboost.errors import InputError
-from gpuboost.kernels.common import disk_cache, prebuilt
+from gpuboost.kernels.disk_cache import folders, prebuilt
 
 COUNT = """
 import json
@@ -52,7 +52,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[int]]:
     other = {"NUMBA_CPU_NAME": "x86-64-v2", "NUMBA_CPU_FEATURES": ""}
     cache, drawn, compiled = counted(folder / "cache", **other)
     assert compiled
-    (cache / disk_cache.noted_name("small-numeric")).touch()
+    (cache / folders.noted_name("small-numeric")).touch()
     asked = [sys.executable, "-c", f"from {kernel_wheel.__name__} import print_target; print_target()"]
     target = subprocess.run(asked, env=os.environ | other, capture_output=True, text=True, check=True).stdout
     return kernel_wheel._write(folder, cache, {"target": json.loads(target), "requires": REQUIRES}), drawn
@@ -65,7 +65,7 @@ def test_first_process_of_a_machine_compiles_nothing(wheel: tuple[Path, list[int
     zipfile.ZipFile(archive).extractall(tmp_path / "site")
     folder, first, compiled = counted(tmp_path / "cache", PYTHONPATH=str(tmp_path / "site"))
     assert (first, compiled) == (drawn, False)
-    assert (folder / disk_cache.noted_name("small-numeric")).exists()
+    assert (folder / folders.noted_name("small-numeric")).exists()
     assert {path.name for path in folder.parent.iterdir()} == {folder.name}  # nothing half made is left
     _, second, compiled = counted(tmp_path / "cache")  # the copy serves without the package
     assert (second, compiled) == (drawn, False)
@@ -88,7 +88,7 @@ def test_the_wheel_is_one_that_installers_accept(wheel: tuple[Path, list[int]]) 
     inside = {name.split("/")[2] for name in names if name.endswith(".nbc")}
     assert "common" in inside
     assert not any("_" in folder for folder in inside)
-    assert f"{prebuilt.PACKAGE}/{disk_cache.folder_name()}/small-numeric" in names  # of no environment
+    assert f"{prebuilt.PACKAGE}/{folders.folder_name()}/small-numeric" in names  # of no environment
 
 
 def test_kernels_of_other_processors_and_systems_are_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,7 +113,7 @@ def test_kernels_that_another_process_left_meanwhile_stay(tmp_path: Path) -> Non
     for place, text in ((filled, "theirs"), (folder, "own")):
         place.mkdir()
         (place / "kernel.nbi").write_text(text)
-    disk_cache._fill(folder, filled)
+    folders._fill(folder, filled)
     assert (folder / "kernel.nbi").read_text() == "own"
     assert {path.name for path in tmp_path.iterdir()} == {"filled", "kernels-0"}
 

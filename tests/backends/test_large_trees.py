@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from support.examples import THOROUGH
 
 import gpuboost as gb
 from gpuboost.backends import devices
@@ -24,7 +25,7 @@ from gpuboost.backends.cpu.compilation import background
 from gpuboost.backends.cpu.compilation.background import Background
 from gpuboost.backends.cpu.histograms import PACKED_ROWS
 from gpuboost.backends.host.threads import ThreadPool
-from gpuboost.kernels.common import disk_cache
+from gpuboost.kernels.disk_cache import folders
 from gpuboost.kernels.growth import large_trees as kernel
 from gpuboost.training import job
 from gpuboost.types import Limits
@@ -95,12 +96,16 @@ def counted(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> list[Any]
     return calls
 
 
-EACH = [pytest.param(kind, marks=pytest.mark.slow) if kind.startswith(OF_OTHER_KERNELS) else kind for kind in KINDS]
-"""Each of the kernels of these, and of ``test_bytes_are_those_of_one_thread``, takes some 16 seconds to compile."""
+def marks_of(kind: str) -> Any:
+    """The kernels of each kind that is not everyday take some 16 seconds to compile."""
+    return THOROUGH if kind.endswith(", categories") else pytest.mark.slow if kind.startswith(OF_OTHER_KERNELS) else ()
+
+
+EACH = [pytest.param(kind, marks=marks_of(kind)) for kind in KINDS]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", EACH)
 def test_bytes_are_those_of_one_thread(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     roles = counted(monkeypatch, kernel, "grow")
     together = model_bytes(tmp_path, MANY, 3, **KINDS[kind])
@@ -120,7 +125,8 @@ def test_so_they_are_if_every_level_is_a_call(kind: str, tmp_path: Path, monkeyp
     assert len(kernel.grow.signatures) <= 6
 
 
-@pytest.mark.parametrize("growth", ["depthwise", pytest.param("oblivious", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("growth", ["depthwise", "oblivious"])
 def test_a_round_takes_three_hand_overs(growth: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     runs = counted(monkeypatch, ThreadPool, "run")
     model_bytes(tmp_path, MANY, 3, growth=growth)
@@ -130,6 +136,7 @@ def test_a_round_takes_three_hand_overs(growth: str, tmp_path: Path, monkeypatch
     assert 5 - 2 <= len(runs) - 2 * of_two <= 3 * (5 - 2)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("eager")
 def test_fits_of_several_python_threads_do_not_meet(tmp_path: Path) -> None:
     kinds = [KINDS["depth-wise"], KINDS["leaf-wise"]]
@@ -148,6 +155,7 @@ def test_gradients_that_are_not_finite_are_refused() -> None:
         gb.GradientBoostingRegressor(n_estimators=2, n_jobs=3, device="cpu", loss=loss).fit(x, y)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("eager")
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 def test_an_interrupt_ends_a_fit(tmp_path: Path) -> None:
@@ -159,6 +167,7 @@ def test_an_interrupt_ends_a_fit(tmp_path: Path) -> None:
     assert model_bytes(tmp_path, FEW, 3) == model_bytes(tmp_path, FEW, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 def test_an_interrupt_from_outside_ends_a_fit_within_two_rounds() -> None:
     """Not the time is held, but the rounds between the signal and the end: one that runs, and the next at most."""
@@ -195,7 +204,7 @@ from gpuboost.backends import devices
 from gpuboost.backends.cpu import large_trees
 from gpuboost.backends.cpu.compilation.background import Background
 from gpuboost.backends.cpu.compilation.first_fit import FIRST_FITS
-from gpuboost.kernels.common import disk_cache
+from gpuboost.kernels.disk_cache import folders
 from gpuboost.kernels.growth import large_trees as kernel
 from gpuboost.training import job
 
@@ -307,8 +316,8 @@ def test_the_variants_compiled_in_the_background_are_those_of_trees(
 @pytest.mark.slow
 def test_the_process_leaves_a_note(tmp_path: Path) -> None:
     """With the kernels of this machine, if they are there, but not their note."""
-    here, kinds = Path(disk_cache.usable_folder()), "team-numeric*"
-    shutil.copytree(here, tmp_path / disk_cache.folder_name(), ignore=shutil.ignore_patterns(kinds, "*.lock"))
+    here, kinds = Path(folders.usable_folder()), "team-numeric*"
+    shutil.copytree(here, tmp_path / folders.folder_name(), ignore=shutil.ignore_patterns(kinds, "*.lock"))
     program = (
         "from gpuboost.backends.cpu.compilation.background import *; was = is_noted('team-numeric'); "
         "compile_kernel('numeric'); print(was, is_noted('team-numeric'))"

@@ -1,13 +1,16 @@
 """``gb.warm_up``: later processes compile nothing."""
 
 import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import gpuboost as gb
 from gpuboost.cli import main
+from gpuboost.kernels.disk_cache import folders
 
 COUNT_COMPILATIONS = """
 import numba.core.event as event
@@ -48,7 +51,14 @@ def test_every_kind_is_fitted():
 
 
 @pytest.mark.slow
-def test_a_later_process_compiles_nothing(tmp_path):
+@pytest.mark.parametrize(
+    "kept", ["growth_*", pytest.param("nothing", marks=pytest.mark.thorough)]
+)  # the kernels of growth take two thirds of the time
+def test_a_later_process_compiles_nothing(kept, tmp_path):
+    """Nor if some kernels were there before."""
+    here, there = Path(folders.usable_folder()), tmp_path / folders.folder_name()
+    for group in here.glob(kept):
+        shutil.copytree(group, there / group.name, ignore=shutil.ignore_patterns("*.lock", "*.tmp.*"))
     environment = os.environ | {"GPUBOOST_CACHE_DIR": str(tmp_path)}
     environment.pop("NUMBA_CACHE_DIR", None)
 

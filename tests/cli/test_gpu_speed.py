@@ -202,9 +202,16 @@ def test_kernels_are_timed_one_by_one(rng):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("count", [gpu_counted.counted, gpu_counted.counted_sample, gpu_counted.counted_noise])
+@pytest.mark.parametrize(
+    "count",
+    [  # tests/cuda/budgets count the first two, too
+        pytest.param(gpu_counted.counted, marks=pytest.mark.thorough),
+        pytest.param(gpu_counted.counted_sample, marks=pytest.mark.thorough),
+        gpu_counted.counted_noise,
+    ],
+)
 def test_a_tree_is_within_its_budget(count, monkeypatch):
-    monkeypatch.setattr(gpu_counted, "FEW", 2_000)  # as in tests/cuda/test_sampling_budget.py
+    monkeypatch.setattr(gpu_counted, "FEW", 2_000)  # as in tests/cuda/budgets/test_sampling.py
     monkeypatch.setattr(gpu_counted, "MANY", 6_000)
     monkeypatch.setattr(gpu_counted, "ROUNDS", 3)
     with emulated_gpu():

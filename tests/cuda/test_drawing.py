@@ -224,6 +224,7 @@ def test_gradients_that_are_no_numbers_are_an_error_when_the_host_looks(rule: Sa
         boost(Recipe(broken, 3, 0.3, step=GradientStep(), sampling=rule), data, Cuda(device()))
 
 
+@pytest.mark.slow
 def test_so_are_losses_that_are_no_numbers() -> None:
     broken = losses.custom(lambda y, f: (f - y) * 1e300 * 1e300 * 0.0, lambda y, f: f - y, None, name="broken")
     data, rule = random_case(3, 200, 3).data, ImportanceSampling(0.5, score="loss")

@@ -186,7 +186,7 @@ def test_an_error_of_one_ends_the_others():
     assert ended == 2 * ["device: trainings in lock-step ended early, as one of them failed."]
 
 
-def test_nobody_waits_for_a_training_that_has_no_graph():
+def test_no_training_waits_for_one_that_has_no_graph():
     runtime = emulated_runtime()
     lock_step = LockStep(runtime.spawn(), [runtime.spawn(), runtime.spawn()])
     x, y = runtime.upload(np.zeros(N, np.float32)), runtime.upload(np.zeros(N, np.float32))

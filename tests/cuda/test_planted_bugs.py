@@ -133,7 +133,7 @@ def test_traps_name_the_thread_and_python_lives_on(kernel, arguments, words):
 
 
 def test_a_frame_larger_than_the_guard_page_does_not_step_over_it():
-    """What lies below the lowest stack is somebody else's: often another thread's own record, and it dies later."""
+    """What lies below the lowest stack belongs to other code, often the record of another thread, which fails later."""
     with pytest.raises(KernelError, match="illegal memory access at address") as caught:
         run("deep_stack", 1, zeros(), I32(1))
     address = int(str(caught.value).rpartition(" ")[2], 16)

@@ -89,7 +89,7 @@ def test_all_machines_grow_the_same_trees(growth: Growth, sparse: bool) -> None:
 
 
 @pytest.mark.parametrize("binning", ["quantile", "greedy_log_sum"])
-def test_a_column_is_one_feature_for_whoever_uses_the_model(binning: str) -> None:
+def test_a_column_is_one_feature_to_users_of_the_model(binning: str) -> None:
     x, y = waves(1500)
     model = gb.GradientBoostingRegressor(n_estimators=20, max_bins=1017, binning=binning).fit(x, y)
     scores = model.predict(x)

@@ -1,4 +1,4 @@
-"""Rows that stay in Parquet files: the model of the same rows in memory, and nobody who reads more than his own."""
+"""Rows that stay in Parquet files: the model of the same rows in memory; each shard reads its own rows."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def data() -> Data:
     return x, x[:, 0] + x[:, 1] * x[:, 2] + rng.normal(size=10_000)
 
 
-@pytest.fixture(params=["nccl", "host"])
+@pytest.fixture(params=["nccl", pytest.param("host", marks=pytest.mark.slow)])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Three emulated GPUs, with NCCL or without."""
     made = gpus(3, World() if request.param == "nccl" else None)
@@ -139,7 +139,7 @@ class Stuck:
         self._over.set()
 
 
-def test_a_shard_that_fails_is_what_is_reported_and_nobody_waits_for_it() -> None:
+def test_a_shard_that_fails_is_what_is_reported_and_no_shard_waits_for_it() -> None:
     kinds = iter([False, True, False])
     workers = LocalWorkerGroup(lambda: Stuck(next(kinds)), 3)
     with pytest.raises(MemoryError, match="this one is full"):

@@ -216,7 +216,7 @@ class Distant(ray_engine.Builder):
 
 @pytest.mark.parametrize("staleness", ["apply", "block"])
 def test_answers_that_are_slow_to_come(staleness: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are late, and hold nobody up unless lateness is bounded; the loss never rises (TA-7)."""
+    """They are late, and delay no other worker unless lateness is bounded; the loss never rises (TA-7)."""
     x = np.random.default_rng(0).normal(size=(2_000, 6))
     y = x[:, 0] + x[:, 1] * x[:, 2]
     monkeypatch.setattr(Distant, "mark", str(tmp_path / "mark"))

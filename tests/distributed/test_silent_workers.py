@@ -27,7 +27,7 @@ go_on = threading.Event()
 
 @pytest.fixture(scope="module", autouse=True)
 def compiled() -> None:
-    """Nobody's patience is to end while kernels are compiled."""
+    """No timeout ends while kernels are compiled."""
     regressor(execution=gb.Asynchronous(2)).fit(X, Y)
 
 

@@ -17,7 +17,7 @@ from emulator.sanitizer import sanitized
 from support.hostile.campaign import Tally
 from support.hostile.every_cuda_kernel import parts
 
-from gpuboost.kernels.common import disk_cache
+from gpuboost.kernels.disk_cache import folders
 
 TESTS = Path(__file__).resolve().parents[1]
 KERNELS = TESTS.parent / "kernels"
@@ -30,7 +30,7 @@ needs_gcc = pytest.mark.skipif(
 def _folder() -> Path:
     """A cache of checked kernels, kept from run to run: to compile them takes minutes."""
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return base / "gpuboost" / f"checked-{disk_cache._digest()}"
+    return base / "gpuboost" / f"checked-{folders._digest()}"
 
 
 @pytest.mark.thorough

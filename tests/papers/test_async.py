@@ -377,7 +377,7 @@ class Fragile:
 
 @pytest.mark.parametrize("error", [RuntimeError("out of luck"), SystemExit(3), MemoryError()], ids=repr)
 @pytest.mark.parametrize("workers", [1, 3])
-def test_ta_12_a_lost_worker_costs_one_tree_and_blocks_nobody(workers: int, error: BaseException) -> None:
+def test_ta_12_a_lost_worker_costs_one_tree_and_blocks_no_other(workers: int, error: BaseException) -> None:
     data = random_case(6, 200, 4).data
     growth = Fragile(LIMITS, (7,), error, [])
     recipe = by(Asynchronous(workers), growth=growth)

@@ -191,7 +191,7 @@ class OneTree:
         return self.tree_.predict(X)
 
 
-def test_tf6_the_built_in_tree_as_somebodys_estimator_gives_the_same_model() -> None:
+def test_tf6_the_built_in_tree_as_an_estimator_gives_the_same_model() -> None:
     x, y = rows()
     given = {"n_estimators": 20, "learning_rate": 0.3}
     trees = gb.GradientBoostingRegressor(max_depth=3, reg_lambda=0.0, min_child_weight=0.0, **given).fit(x, y)
@@ -229,7 +229,7 @@ def test_tf7_it_is_what_a_component_of_the_absolute_loss_is_scaled_by() -> None:
 
 
 @pytest.mark.parametrize("loss", ["squared_error", "huber", "poisson", "absolute_error"])
-def test_tf7_a_tree_goes_as_far_as_somebodys_estimator_of_the_same_shape(loss: str) -> None:
+def test_tf7_a_tree_goes_as_far_as_an_estimator_of_the_same_shape(loss: str) -> None:
     x, y = rows()
     y = np.exp(y) if loss == "poisson" else y
     given = {"loss": loss, "n_estimators": 6, "learning_rate": 0.5, "step": "line_search"}

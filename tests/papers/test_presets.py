@@ -76,6 +76,7 @@ def test_sglb_is_shrunk_means_of_the_gradient_from_0():
     np.testing.assert_allclose(model.predict(X), f, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_sglb_has_the_noise_of_the_printed_formula():
     params = gb.presets.sglb_paper(n_estimators=1, inverse_temperature=50.0)
     values = []

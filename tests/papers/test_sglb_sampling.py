@@ -84,6 +84,7 @@ def test_kept_scores_have_the_law_if_noise_is_added_before_the_weight(exact: Any
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_other_noise_and_scores_of_every_round_have_another_law() -> None:
     """Variances of 0.186 and 0.144.
 

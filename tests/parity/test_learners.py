@@ -12,7 +12,7 @@ from emulator.sanitizer import sanitized
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.builders import TEAMS, as_sparse, model_bytes, random_case
-from support.examples import crossed, examples
+from support.examples import crossed, daily, examples
 from support.rules import FOR_STUMPS, FOR_TREES, STUMP
 from support.training import MACHINES, assert_parity, target_of, total_submitted
 
@@ -133,7 +133,7 @@ SEARCHED: list[Loss] = [
         ],
         ["tree", "leaf"],
         ["none", "real", "whole"],
-        most=13,  # softmax takes half of the time
+        most=9,  # softmax takes half of the time
     ),
     ids=lambda given: getattr(given, "name", given),
 )
@@ -147,7 +147,9 @@ def test_line_searches(loss: Loss, per: str, weights: str, machine: str) -> None
 # on a device
 
 
-@pytest.mark.parametrize("learners", [*FOR_TREES, *FOR_STUMPS], ids=str)
+@pytest.mark.parametrize(
+    "learners", daily([*FOR_TREES[:3], *FOR_STUMPS[:3], *FOR_TREES[3:], *FOR_STUMPS[3:]], 6), ids=str
+)
 def test_every_rule(learners: Selection) -> None:
     stumps = any(learners == one for one in FOR_STUMPS)
     for growth in [STUMP] if stumps else [DepthWise(Limits(8, 3)), LeafWise(Limits(6, 4, 3))]:
@@ -202,7 +204,7 @@ def test_the_subsets_are_those_of_the_host(key: Key) -> None:
 
 
 def test_a_tree_with_features_drawn_for_every_node_takes_one_launch_more() -> None:
-    """In a graph that is recorded once, though every round draws others; nobody waits."""
+    """In a graph that is recorded once, though every round draws others, without waiting for the device."""
     data, rounds = random_case(2, 400, 9).data, 6
     recipe = Recipe(losses.SquaredError(), rounds, 0.5, DepthWise(Limits(16, 4)))
     _, before = total_submitted(recipe, data)
@@ -306,7 +308,7 @@ def test_a_search_over_many_stretches_of_rows(per: str) -> None:
 @pytest.mark.parametrize("per", ["tree", "leaf"])
 @pytest.mark.parametrize("loss", [losses.Huber(), losses.AbsoluteError()], ids=lambda loss: loss.name)
 def test_a_round_that_searches_is_one_graph(loss: Loss, per: str) -> None:
-    """Nobody waits, however many passes are needed."""
+    """No wait for the device, however many passes are needed."""
     data, rounds = random_case(2, 400, 5).data, 6
     recipe = Recipe(
         loss, rounds, 0.5, DepthWise(Limits(8, 3)), step=ConstantStep() if loss.smoothness else GradientStep()
@@ -340,7 +342,7 @@ for growth, loss, per in trees:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("build", ["thread", "address", "undefined"])
+@pytest.mark.parametrize("build", ["thread", "address", pytest.param("undefined", marks=pytest.mark.thorough)])
 def test_no_race_and_no_stray_access(build: str) -> None:
     result = sanitized(build, UNDER_A_SANITIZER, build)
     assert (result.returncode, result.stdout) == (0, "")

@@ -1,4 +1,4 @@
-"""A model while it grows is one of whole rounds, whenever somebody looks."""
+"""A growing model has whole rounds at any moment at which it is read."""
 
 from __future__ import annotations
 

@@ -64,6 +64,7 @@ def features(strength: float, seeds: int, x: Any, y: Any, **params: Any) -> Any:
     return np.array([model.ensemble_.trees[0].nodes.feature[0] for model in models])
 
 
+@pytest.mark.slow
 def test_a_little_noise_changes_nothing_and_much_of_it_decides_alone() -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(400, 4))

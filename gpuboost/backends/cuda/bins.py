@@ -19,7 +19,7 @@ from gpuboost.types import Array, Bins, Cuts, DenseBins, SparseBins
 ENTRIES, BIN_ROWS, THREADS = 256, 128, 256  # as in binning.cu
 NEAR_BYTES = ENTRIES * 32 * 8  # of shared memory, for the entries of the widest tile
 STATIC_BYTES = 4608  # upper bound on the kernel's static shared memory
-SMALL_BYTES = 1 << 20  # of which nobody asks the driver whether they fit, as that takes longer than a launch
+SMALL_BYTES = 1 << 20  # allocated without asking the driver whether they fit, as that takes longer than a launch
 CHUNK_BYTES = 64 << 20  # of raw values that are on the device at once, if they come from the host
 
 

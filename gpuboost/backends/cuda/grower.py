@@ -103,7 +103,7 @@ class TreeOnDevice:
         all_levels = limits.growth != "leafwise" and limits.max_depth > 0 and self._level == limits.max_depth
         if not all_levels and not self._target.sampled:  # the last level's rows are settled as they are routed
             self._settle()
-        self._arena.growing = self._level == 0  # without a search of splits, nobody has taken the root's sums
+        self._arena.growing = self._level == 0  # without a search of splits, the sums of the root are not taken yet
 
     def _begin(self) -> None:
         """Clear the sums of lines, if the last tree ended before they were taken."""

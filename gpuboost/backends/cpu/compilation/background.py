@@ -19,7 +19,7 @@ from gpuboost.backends.cpu.compilation.warm_up import start_process
 from gpuboost.backends.cpu.compilation.warm_up_tree import PLAIN, DummyTree
 from gpuboost.backends.cpu.large_trees import BOUNDED, OBLIVIOUS
 from gpuboost.backends.prediction.predictor import FEW, ForestPredictor, predict
-from gpuboost.kernels.common.disk_cache import is_noted, note
+from gpuboost.kernels.disk_cache.folders import is_noted, note
 from gpuboost.types import Cuts, Ensemble, FittedTree, Limits, Nodes
 
 LIMITS = {OBLIVIOUS: Limits(8, growth="oblivious"), BOUNDED: Limits(8, max_delta_step=1.0)}

@@ -9,7 +9,7 @@ import subprocess
 import threading
 
 from gpuboost.backends.cpu.compilation.warm_up import start_process
-from gpuboost.kernels.common.disk_cache import is_noted, note
+from gpuboost.kernels.disk_cache.folders import is_noted, note
 
 SECONDS = 5.0  # of fits by NumPy, half the time to compile the kernels
 KERNELS = "small-numeric"  # noted by the helper process, too, when those of small trees are on disk

@@ -22,8 +22,8 @@ from typing import Any
 
 from gpuboost._version import __version__
 from gpuboost.errors import InputError
-from gpuboost.kernels.common import prebuilt
-from gpuboost.kernels.common.disk_cache import folder_name
+from gpuboost.kernels.disk_cache import prebuilt
+from gpuboost.kernels.disk_cache.folders import folder_name
 
 DISTRIBUTION = "gpuboosting_kernels"
 

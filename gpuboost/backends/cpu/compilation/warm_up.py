@@ -23,7 +23,7 @@ import numpy as np
 from gpuboost._imports.collection import no_collection
 from gpuboost.backends.cpu.compilation.warm_up_tree import DummyTree
 from gpuboost.backends.cpu.histograms import PACKED_ROWS
-from gpuboost.kernels.common.disk_cache import is_noted, note, usable_folder
+from gpuboost.kernels.disk_cache.folders import is_noted, note, usable_folder
 from gpuboost.kernels.gradients import pointwise
 
 TIMEOUT = 60.0  # seconds that each process waits for the other; both are done in a fifth of that

@@ -1,7 +1,7 @@
 """What the derivatives of lists cost a device, counted: bytes per document, launches, and none that waits.
 
 A document's score, label, list, place, run and sums pass through memory a few times in four launches, whatever the
-length of the lists; pairs are looked at in caches, 32 to a sector. Bytes are counted as in ``test_budget``.
+length of the lists; pairs are looked at in caches, 32 to a sector. Bytes are counted as in ``test_rounds``.
 """
 
 from __future__ import annotations

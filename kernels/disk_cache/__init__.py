@@ -1,0 +1,1 @@
+"""Compiled kernels on disk: where they are, how they are saved, found and read."""
