@@ -71,7 +71,7 @@ PARAMETERS = {
 }
 
 
-@pytest.mark.parametrize("case", daily(list(PARAMETERS), 8))
+@pytest.mark.parametrize("case", daily(list(PARAMETERS), 5))
 def test_regression(gpu, rows, tmp_path, case):
     def make(**given):
         return gb.GradientBoostingRegressor(**{**FEW, **PARAMETERS[case], **given})

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.base import clone
-from support.examples import crossed
+from support.examples import crossed, daily
 
 import gpuboost as gb
 from gpuboost.errors import InputError, RecipeError
@@ -171,7 +171,7 @@ STATEFUL: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.filterwarnings("ignore::gpuboost.errors.OutsideTheoryWarning")
-@pytest.mark.parametrize("at", [1, 6, 11])
+@pytest.mark.parametrize("at", daily([6, 1, 11], 1))
 @pytest.mark.parametrize("name", STATEFUL)
 def test_a_serial_fit_goes_on_as_if_nothing_had_happened(name: str, at: int, tmp_path: Path) -> None:
     model, watched = regressor(**STATEFUL[name]), {} if name == "set aside" else {"eval_set": EVAL}

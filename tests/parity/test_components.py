@@ -74,7 +74,7 @@ def text(ensemble: Ensemble) -> str:
 
 
 @pytest.mark.parametrize(
-    "families", daily(FAMILIES, 3), ids=lambda given: "+".join(type(one).__name__ for one in given)
+    "families", daily(FAMILIES, 2), ids=lambda given: "+".join(type(one).__name__ for one in given)
 )
 @settings(max_examples=examples(10), deadline=None, derandomize=True)
 @given(

@@ -133,7 +133,6 @@ SEARCHED: list[Loss] = [
         ],
         ["tree", "leaf"],
         ["none", "real", "whole"],
-        most=9,  # softmax takes half of the time
     ),
     ids=lambda given: getattr(given, "name", given),
 )

@@ -72,7 +72,7 @@ def assert_same(
 
 
 @EACH
-@settings(max_examples=examples(200))
+@settings(max_examples=examples(120))
 @given(
     seeds, sizes, st.sampled_from([1, 2, 5, 9, 17, 40]), st.sampled_from([3, 20, 254]),
     st.sampled_from([0.0, 0.1, 0.3]), st.sampled_from([0.0, 0.3, 1.0]), st.booleans(), kinds, growths,

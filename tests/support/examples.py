@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+MOST = 8  # combinations of crossed parameters in everyday runs
 FULL = 100  # examples of a test that names no number, in a profile that draws them all
 FEWEST = 6
 THOROUGH = (pytest.mark.slow, pytest.mark.thorough)  # what ``.ci/run`` leaves to ``.ci/run thorough``
@@ -32,12 +33,12 @@ def daily(values: Sequence[Any], first: int) -> list[Any]:
     return [*values[:first], *(pytest.param(value, marks=pytest.mark.slow) for value in values[first:])]
 
 
-def crossed(*axes: Sequence[Any], most: int | None = None) -> list[Any]:
+def crossed(*axes: Sequence[Any], most: int = MOST) -> list[Any]:
     """Every combination of the values of some parameters, for ``parametrize``.
 
-    Everyday runs have as few of them as hold each value, the first ``most`` of these if that is given; slow tests the
-    others of these, and half of all others, which hold every two values of different parameters if there are at least
-    three of these. A value that is a tuple stands for several parameters.
+    Everyday runs have as few of them as hold each value, or the first ``most`` of these. Slow tests have the others of
+    these, and half of all others, which hold every two values of different parameters if there are at least three of
+    these. A value that is a tuple stands for several parameters.
     """
     each = [tuple(i % len(axis) for axis in axes) for i in range(max(map(len, axes)))]
     everyday, never_left_out = set(each[:most]), set(each)
