@@ -128,10 +128,8 @@ MODELS = {
 }  # fmt: skip
 
 
-DAILY = ("early stopping",)
-
-
-@pytest.mark.parametrize("name", daily([*DAILY, *(one for one in MODELS if one not in DAILY)], len(DAILY)))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MODELS)
 def test_a_training_is_what_it_is_alone(name):
     models, x, y, more = MODELS[name]
     want = [gb.dumps(clone(model).set_params(device="cpu", n_jobs=1).fit(x, y, **more)) for model in models]

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from emulator import emulated_runtime
 from support.builders import model_bytes, random_case
+from support.examples import daily
 
 from gpuboost import losses
 from gpuboost.backends.cuda import leaves
@@ -45,7 +46,7 @@ def watched(recipe: Recipe, case: Any, backend: Any, stop: int | None = None, **
         pytest.param(Softmax(3), "3", SHALLOW, marks=pytest.mark.slow),
     ],
 )
-@pytest.mark.parametrize("together", [2, 4])
+@pytest.mark.parametrize("together", daily([4, 2], 1))
 def test_repeated_rounds_are_the_references(
     loss: Any, target: str, growth: Any, together: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.builders import TEAMS, eager_threads, model_bytes, random_case
-from support.examples import crossed, examples
+from support.examples import crossed, daily, examples
 from support.training import MACHINES, assert_parity, device
 
 from gpuboost.backends.cpu.backend import Cpu
@@ -121,7 +121,7 @@ def test_lists_of_all_kinds(
 
 
 @EACH
-@pytest.mark.parametrize("size", [15, 16, 17, 127, 128, 129, 255, 256, 257, 511, 512, 513])
+@pytest.mark.parametrize("size", daily([15, 17, 127, 129, 511, 513, 16, 128, 255, 256, 257, 512], 6))
 def test_lists_about_as_long_as_lanes_and_sorted_runs(size: int, machine: str) -> None:
     for digits in (0, 2, 12):
         for loss in (LOSSES[0], LOSSES[5]):
@@ -130,7 +130,7 @@ def test_lists_about_as_long_as_lanes_and_sorted_runs(size: int, machine: str) -
 
 @EACH
 @pytest.mark.parametrize("size", [511, 512, 513, 1025])
-@pytest.mark.parametrize("truncation", [1, 31, 32, 33, 64, 65])
+@pytest.mark.parametrize("truncation", daily([1, 32, 33, 31, 64, 65], 3))
 def test_lists_and_truncations_about_as_large_as_tiles(size: int, truncation: int, machine: str) -> None:
     assert_same(machine, LambdaMART(truncation=truncation), *listed([size, 20, truncation + 1], size + truncation, 3))
 
