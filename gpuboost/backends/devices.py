@@ -47,8 +47,8 @@ def usable_threads() -> int:
     joblib sets that variable in its worker processes, so a grid search does not start workers times cores threads.
     """
     asked = os.environ.get("OMP_NUM_THREADS", "")
-    most = processors()
-    usable = min(_cores(most, os.environ.get("LOKY_MAX_CPU_COUNT", "")), most)
+    n_cores = processors()
+    usable = min(_cores(n_cores, os.environ.get("LOKY_MAX_CPU_COUNT", "")), n_cores)
     return min(usable, int(asked)) if asked.isdecimal() and int(asked) > 0 else usable
 
 

@@ -103,8 +103,8 @@ def why_not_compiled(function: Callable[..., Any], error: Exception) -> str:
     for reader in functions:
         try:
             run_frontend(reader)
-        except Exception as own:  # of numba's several classes
-            return _sentence([reader], own)
+        except Exception as reader_error:  # of numba's several classes
+            return _sentence([reader], reader_error)
     return _sentence(functions, error)
 
 
@@ -125,7 +125,7 @@ def _place(functions: list[FunctionType], message: str) -> str:
     codes = [function.__code__ for function in functions]
     file, number = codes[0].co_filename, codes[0].co_firstlineno
     unknown = _UNKNOWN.search(message)
-    reading = [found for code in codes if unknown for found in _lines_that_read(code, unknown[1])]
+    reading = [location for code in codes if unknown for location in _lines_that_read(code, unknown[1])]
     named = [
         (code.co_filename, int(line))
         for name, line in _PLACE.findall(message)

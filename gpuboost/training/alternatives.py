@@ -54,16 +54,16 @@ def sound_alternative(params: Mapping[str, Any], is_sound: Callable[[Parameters]
 
     is_sound: True if the composition of these parameters is refused by nothing and sound.
     """
-    found: list[Parameters] = []
+    alternatives: list[Parameters] = []
     for by_rate in _plain(params):
         full = next((changes for changes in by_rate if _holds({**params, **changes}, is_sound)), None)
         if full is not None:
-            found.append(_minimal(params, full, is_sound))
-        if found and len(found[-1]) == 1:
+            alternatives.append(_minimal(params, full, is_sound))
+        if alternatives and len(alternatives[-1]) == 1:
             break
-    if not found:
+    if not alternatives:
         return None
-    fewest = min(found, key=len)
+    fewest = min(alternatives, key=len)
     return {name: _gentlest(params, fewest, name, is_sound) for name in fewest}
 
 
@@ -79,8 +79,8 @@ def _plain(params: Mapping[str, Any]) -> Iterator[list[Parameters]]:
     lower = [{"learning_rate": number} for number in RATES if number < highest]
     for step in (None, *STEPS):
         for kept in _with_langevin(params, changes):
-            given = {} if step is None or _same(params["step"], step) else {"step": step}
-            yield [{**kept, **given, **of_rate} for of_rate in ({}, *lower)]
+            step_change = {} if step is None or _same(params["step"], step) else {"step": step}
+            yield [{**kept, **step_change, **of_rate} for of_rate in ({}, *lower)]
 
 
 def _with_langevin(params: Mapping[str, Any], changes: Parameters) -> Iterator[Parameters]:

@@ -65,8 +65,8 @@ def provisional(params: Mapping[str, Any], n_rows: int) -> Mapping[str, Any]:
     chosen = is_auto(params["n_estimators"])
     rounds, rate = MOST_ROUNDS if chosen else params["n_estimators"], params["learning_rate"]
     if is_auto(rate):
-        given = None if chosen or not is_integer(rounds) else int(rounds)  # what is no integer is refused later
-        rate = learning_rate(n_rows, given)
+        fixed_rounds = None if chosen or not is_integer(rounds) else int(rounds)  # what is no integer is refused later
+        rate = learning_rate(n_rows, fixed_rounds)
     return {**params, "n_estimators": rounds, "learning_rate": rate}
 
 

@@ -32,7 +32,7 @@ def base_learner(value: Any, sampling: Sampling) -> BaseLearner | None:
     if value is None:
         return None
     listed = value if isinstance(value, (list, tuple)) else [value]
-    if listed and all(isinstance(one, Family) for one in listed):
+    if listed and all(isinstance(learner, Family) for learner in listed):
         return BestOfFamilies(tuple(listed))
     if isinstance(value, type) or not all(callable(getattr(value, name, None)) for name in ("fit", "predict")):
         raise RecipeError(f"base_learner: must be {RULE}; got {shown(value)}.")

@@ -173,8 +173,8 @@ class _DeviceMeasure:
 class _OutputMeasures:
     """The mean over the outputs of a metric of each one. The target of an output is taken out of y once."""
 
-    def __init__(self, one: Measure) -> None:
-        self._one = one
+    def __init__(self, output_measure: Measure) -> None:
+        self._one = output_measure
         self._parts: dict[int, tuple[TrainingSet, Array, list[tuple[Array, TrainingSet]]]] = {}
 
     def __call__(self, scores: Array, data: TrainingSet) -> Pending:
@@ -189,14 +189,14 @@ class _OutputMeasures:
 
     def records(self, data: TrainingSet) -> bool:
         """As of ``MeasureInRounds``: the parts differ in their targets."""
-        one = self._one.in_rounds
-        return one is not None and one.records(replace(data, y=np.ascontiguousarray(data.y[:, 0])))
+        in_rounds = self._one.in_rounds
+        return in_rounds is not None and in_rounds.records(replace(data, y=np.ascontiguousarray(data.y[:, 0])))
 
     def record(self, scores: Array, data: TrainingSet) -> NextValue:
         """As of ``MeasureInRounds``."""
-        one = self._one.in_rounds
-        assert one is not None
-        each = [one.record(*part) for part in self._parts_of(scores, data)]
+        in_rounds = self._one.in_rounds
+        assert in_rounds is not None
+        each = [in_rounds.record(*part) for part in self._parts_of(scores, data)]
 
         def after() -> Pending:
             begun = [value() for value in each]
@@ -236,7 +236,7 @@ def _at_places(metric: Any, eval_at: Any) -> list[Any]:
     return [f"{name}@{int(k)}{colon}{empty}" for k in places]
 
 
-def _callbacks(given: Any) -> list[Watcher]:
-    if not isinstance(given, (list, tuple)):
-        raise RecipeError(f"callbacks: must be a list of callables; got {given!r}.")
-    return [as_watcher(callback) for callback in given]
+def _callbacks(callbacks: Any) -> list[Watcher]:
+    if not isinstance(callbacks, (list, tuple)):
+        raise RecipeError(f"callbacks: must be a list of callables; got {callbacks!r}.")
+    return [as_watcher(callback) for callback in callbacks]

@@ -91,8 +91,12 @@ def _stopping(params: Mapping[str, Any]) -> dict[str, Any]:
 
 def _others(params: Mapping[str, Any]) -> Any:
     """The callbacks that do not stop early, as they were given if none does."""
-    given = params["callbacks"]
-    return [one for one in given if not isinstance(one, EarlyStopping)] if stops_early(given) else given
+    callbacks = params["callbacks"]
+    return (
+        [callback for callback in callbacks if not isinstance(callback, EarlyStopping)]
+        if stops_early(callbacks)
+        else callbacks
+    )
 
 
 def _check(params: Mapping[str, Any], start: Start | None) -> None:
@@ -108,17 +112,21 @@ def _check(params: Mapping[str, Any], start: Start | None) -> None:
 
 def _chosen(params: dict[str, Any], rows: LabelledRows, target: TrainingTarget) -> tuple[int, Curves]:
     """The number of rounds of each sequence of trees, and the mean held-out curves up to the last of them."""
-    given = params["validation_fraction"] is not None
-    stoppers = [one for one in params["callbacks"] if isinstance(one, EarlyStopping)] if params["callbacks"] else ()
+    user_share = params["validation_fraction"] is not None
+    stoppers = (
+        [callback for callback in params["callbacks"] if isinstance(callback, EarlyStopping)]
+        if params["callbacks"]
+        else ()
+    )
     params |= {
-        "validation_fraction": params["validation_fraction"] if given else automatic.SHARE,
+        "validation_fraction": params["validation_fraction"] if user_share else automatic.SHARE,
         "callbacks": stoppers,
         "verbose": 0,
     }
     fits: list[Trained] = []
     for i in range(automatic.n_splits(target.rows)):
         of_split = {**params, "random_state": params["random_state"] + i}
-        job = _job(of_split, rows, target, given=given)
+        job = _job(of_split, rows, target, user_share=user_share)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the fit to all rows says it again
             with on_its_machine(job) as ready:
@@ -128,15 +136,15 @@ def _chosen(params: dict[str, Any], rows: LabelledRows, target: TrainingTarget) 
     return best // job.recipe.sequences, {name: values[:best] for name, values in means.items()}
 
 
-def _job(params: Mapping[str, Any], rows: LabelledRows, target: TrainingTarget, *, given: bool) -> Job:
-    """A fit that sets rows aside. given: the share is the user's, and errors may name its parameter."""
+def _job(params: Mapping[str, Any], rows: LabelledRows, target: TrainingTarget, *, user_share: bool) -> Job:
+    """A fit that sets rows aside. user_share: the share is the user's, and errors may name its parameter."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return preparation.job(params, rows, target, None, None, time.perf_counter())[0]
     except (InputError, RecipeError) as error:
         name, _, why = str(error).partition(": ")
-        if given or name != "validation_fraction":
+        if user_share or name != "validation_fraction":
             raise
         kind: type[GpuBoostError] = type(error)
         raise kind(
@@ -147,11 +155,11 @@ def _job(params: Mapping[str, Any], rows: LabelledRows, target: TrainingTarget, 
 
 def _means(curves: Sequence[Curves]) -> Curves:
     """Means over the fits, up to the last round of the shortest."""
-    found = {}
+    means = {}
     for name in curves[0]:
         each = [of_fit[name] for of_fit in curves]
-        found[name] = [sum(values) / len(values) for values in zip(*each, strict=False)]
-    return found
+        means[name] = [sum(values) / len(values) for values in zip(*each, strict=False)]
+    return means
 
 
 def _best(job: Job, means: Curves) -> int:

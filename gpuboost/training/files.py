@@ -361,10 +361,10 @@ def _rate(extra: Mapping[str, Any], params: Mapping[str, Any]) -> Any:
     """The learning rate of the fit: the parameter, unless that is ``"auto"``."""
     if "learning_rate" not in extra:
         return params.get("learning_rate")
-    found = extra["learning_rate"]
-    if not is_real(found, 0.0) or found == 0.0:
-        raise InputError(f"model file: extra.learning_rate: a number above 0 was expected; found {found!r}.")
-    return float(found)
+    rate = extra["learning_rate"]
+    if not is_real(rate, 0.0) or rate == 0.0:
+        raise InputError(f"model file: extra.learning_rate: a number above 0 was expected; found {rate!r}.")
+    return float(rate)
 
 
 def _optional(name: str, value: Any, kind: type) -> Any:

@@ -143,7 +143,7 @@ def _guarantee_to_json(guarantee: Guarantee) -> dict[str, Any]:
     plain = {name: _listed(getattr(guarantee, name)) for name in GUARANTEE if name != "parts"}
     plain["parts"] = [_guarantee_to_json(part) for part in guarantee.parts]
     if guarantee.constants:
-        plain["constants"] = [{name: getattr(one, name) for name in CONSTANT} for one in guarantee.constants]
+        plain["constants"] = [{name: getattr(constant, name) for name in CONSTANT} for constant in guarantee.constants]
     return plain
 
 
@@ -178,18 +178,18 @@ def _guarantee_from(value: Any, where: str, rounds: int, depth: int = 0) -> Guar
 
 
 def _constants_from(value: Any, where: str) -> tuple[TheoremConstant, ...]:
-    return tuple(_constant_from(one, f"{where}[{i}]") for i, one in enumerate(strict.items(value, where)))
+    return tuple(_constant_from(constant, f"{where}[{i}]") for i, constant in enumerate(strict.items(value, where)))
 
 
 def _constant_from(value: Any, where: str) -> TheoremConstant:
-    found = strict.record(value, where, CONSTANT)
-    if found["status"] not in KNOWLEDGE:
-        strict.refuse(f"{where}.status", f"one of {', '.join(KNOWLEDGE)} was expected", found["status"])
-    if (found["value"] is None) != (found["status"] == "unknown"):
-        strict.refuse(f"{where}.value", "null was expected of what is unknown, and else a number", found["value"])
-    number = None if found["value"] is None else strict.number(found["value"], f"{where}.value")
+    constant = strict.record(value, where, CONSTANT)
+    if constant["status"] not in KNOWLEDGE:
+        strict.refuse(f"{where}.status", f"one of {', '.join(KNOWLEDGE)} was expected", constant["status"])
+    if (constant["value"] is None) != (constant["status"] == "unknown"):
+        strict.refuse(f"{where}.value", "null was expected of what is unknown, and else a number", constant["value"])
+    number = None if constant["value"] is None else strict.number(constant["value"], f"{where}.value")
     return TheoremConstant(
-        _text(found["name"], f"{where}.name"), number, found["status"], _text(found["note"], f"{where}.note")
+        _text(constant["name"], f"{where}.name"), number, constant["status"], _text(constant["note"], f"{where}.note")
     )
 
 

@@ -42,10 +42,10 @@ def labelled(x: Any, y: Any, weight: Any, n_rows: int, group: Any = None, offset
     InputError
         If there is not one finite target and one weight >= 0 for each row, or the group does not match the rows.
     """
-    given = target_array(y) if isinstance(y, (list, tuple, complex)) else y  # scikit-learn would not name y
-    shape = getattr(given, "shape", ())
+    labels = target_array(y) if isinstance(y, (list, tuple, complex)) else y  # scikit-learn would not name y
+    shape = getattr(labels, "shape", ())
     column = len(shape) < 2 or shape[1:] == (1,)
-    target = check_target(column_or_1d(given, warn=True) if column else given, n_rows, several=len(shape) == 2)
+    target = check_target(column_or_1d(labels, warn=True) if column else labels, n_rows, several=len(shape) == 2)
     queries = check_group(group, n_rows)
     checked_weight = check_weight(weight_of_rows(weight, queries), n_rows)
     return LabelledRows(x, target, RowMetadata.of(n_rows, checked_weight, queries, check_offset(offset, n_rows)))
@@ -61,8 +61,8 @@ def check_columns(y: NDArray[Any], loss: Loss) -> None:
 def of_lists(rows: LabelledRows, pairs: Any, pairs_weight: Any, position: Any) -> LabelledRows:
     """The rows with checked pairs of them, and positions. Raises InputError, see ``data.pairs``."""
     n, group = rows.metadata.n_rows, rows.metadata.group
-    found, places = check_pairs(pairs, pairs_weight, n, group), check_position(position, n)
-    return replace(rows, metadata=replace(rows.metadata, pairs=found, position=places))
+    checked_pairs, places = check_pairs(pairs, pairs_weight, n, group), check_position(position, n)
+    return replace(rows, metadata=replace(rows.metadata, pairs=checked_pairs, position=places))
 
 
 def labelled_dataset(data: Dataset, y: Any, weight: Any, group: Any = None, offset: Any = None) -> LabelledRows:

@@ -103,13 +103,13 @@ def checked_queries(rows: RowMetadata) -> NDArray[Any]:
 
 def check_facts_of_rows(target: TrainingTarget) -> None:
     """Raise RecipeError or InputError if the loss lacks pairs, or looks at no pairs or positions that are given."""
-    given, needed = target.rows.pairs is not None, needs_pairs(target.loss)
-    if needed and not given:
+    has_pairs, needed = target.rows.pairs is not None, needs_pairs(target.loss)
+    if needed and not has_pairs:
         raise InputError(
             f"pairs: loss {target.loss.name!r} learns from pairs of rows, and none are given; pass fit(..., pairs=), "
             "or use loss='pairwise_logistic', which makes them of the labels."
         )
-    if given and not needed:
+    if has_pairs and not needed:
         raise RecipeError(
             f"loss: {target.loss.name!r} does not look at given pairs; use loss='pair_logit', or leave pairs out."
         )

@@ -127,10 +127,10 @@ class Cpu:
         run, g, constant = self._formulas.of(loss), np.empty(scores.shape, np.float32), curvature is not None
         h = np.empty(scores.shape, np.float32) if curvature is None else self._constant(data, scores.shape, curvature)
         weight = NO_WEIGHT if data.weight is None else data.weight
-        one = loss.n_outputs == 1
-        rows = (data.y, scores[0], weight) if one else (data.y, scores, weight)
-        out = (g[0], h[0]) if one else (g, h)
-        times = FORMULA if one else 1
+        single_output = loss.n_outputs == 1
+        rows = (data.y, scores[0], weight) if single_output else (data.y, scores, weight)
+        out = (g[0], h[0]) if single_output else (g, h)
+        times = FORMULA if single_output else 1
         self._by_rows(data.n_rows, lambda a, b: run(*rows, loss.parameter, constant, a, b, *out), times)
         gradients, of_run = Gradients(g, h, data.multiplicity), (*rows, loss.parameter, constant, 0, data.n_rows, *out)
         self._rounds.note("gradients", gradients, scores, run, of_run)

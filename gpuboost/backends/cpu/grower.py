@@ -166,11 +166,11 @@ class TreeGrower:
 
     def _grow_best_first(self) -> None:
         """Split the leaf of the largest gain, and speculatively those that are likely to be next."""
-        tree, most, splits = self._tree, self._limits.max_leaves - 1, 0
-        while splits < most:
+        tree, max_splits, splits = self._tree, self._limits.max_leaves - 1, 0
+        while splits < max_splits:
             self._find_splits()
             slots = self._histograms.slots if self._by_column is None else None
-            chosen, splits = best_first.next_splits(tree, most, slots)
+            chosen, splits = best_first.next_splits(tree, max_splits, slots)
             if not len(chosen):
                 break
             self._split_nodes(chosen)
@@ -187,9 +187,9 @@ class TreeGrower:
         self._histograms.build(self._tree, new_pairs)
         self._search.nodes(self._tree, self._histograms, new_pairs)
 
-    def _split_best(self, most: int) -> bool:
-        """Split the ``most`` open nodes of the largest gains, as far as there is room. False if there is none."""
-        chosen = chosen_splits(self._tree, self._limits, most)
+    def _split_best(self, n_nodes: int) -> bool:
+        """Split the ``n_nodes`` open nodes of the largest gains, as far as there is room. False if there is none."""
+        chosen = chosen_splits(self._tree, self._limits, n_nodes)
         if len(chosen):
             self._split_nodes(chosen)
         return len(chosen) > 0

@@ -126,12 +126,12 @@ class LargeTree:
         words[0] = 0
 
         def grow(part: int) -> None:
-            given = leaf_wise, layout.kinds_if_any, level, bounds, by_node, *records, leaf_of_row, shares
+            kernel_arguments = leaf_wise, layout.kinds_if_any, level, bounds, by_node, *records, leaf_of_row, shares
             if part:
-                kernel.grow(kernel.HELP, *given)
+                kernel.grow(kernel.HELP, *kernel_arguments)
                 return
             try:
-                ends[0] = kernel.grow(kernel.LEAD, *given)
+                ends[0] = kernel.grow(kernel.LEAD, *kernel_arguments)
             finally:
                 words[0] = -1  # an interrupt may have come before the call
 
@@ -160,8 +160,8 @@ class LargeTree:
     def _of(self, gradients: Gradients) -> TreeGradients:
         g, h, m = gradients.g[self._output], gradients.h[self._output], multiplicity_of(gradients)
         weight = len(g) if gradients.multiplicity is None else int(m.sum())
-        found = np.zeros((2, -(-len(g) // BLOCK), 3))
-        return TreeGradients(g, h, m, float(weight), found, np.zeros((self._most_stretches, 8), np.int64))
+        extents = np.zeros((2, -(-len(g) // BLOCK), 3))
+        return TreeGradients(g, h, m, float(weight), extents, np.zeros((self._most_stretches, 8), np.int64))
 
     @property
     def _most_stretches(self) -> int:

@@ -97,18 +97,18 @@ class _Search:
         begins = np.cumsum([0, *(len(node.rows) for node in nodes)])
         totals = np.stack([node.sums for node in nodes])
         rows = self._columns, np.concatenate([node.rows for node in nodes]), begins, self._packed, totals, self._units
-        competes, found = np.zeros((len(nodes), d), np.bool_), np.zeros((len(nodes), d, 4))
+        competes, cuts = np.zeros((len(nodes), d), np.bool_), np.zeros((len(nodes), d, 4))
         for i, node in enumerate(nodes):
             competes[i, node.features] = True
 
         def work(part: int, parts: int) -> None:
-            vector_split.best_splits(rows, self._limits, competes, *self._kinds, *share(d, part, parts), found)
+            vector_split.best_splits(rows, self._limits, competes, *self._kinds, *share(d, part, parts), cuts)
 
         if begins[-1] * d * len(self._units) < FEW or self._pool.size == 1:
             work(0, 1)
         else:
             self._pool.run(lambda part: work(part, self._pool.size))
-        return [best_of(of_node, np.arange(d)) for of_node in found]
+        return [best_of(of_node, np.arange(d)) for of_node in cuts]
 
 
 def limits_of(limits: Limits) -> tuple[float, ...]:

@@ -128,10 +128,12 @@ def _parts(verbs: list[tuple[Any, ...]], trees: tuple[FittedTree, ...]) -> _Verb
         _, fitted, *of_values = verbs[1 + k + 2 * output]
         _, _, *of_step = verbs[2 + k + 2 * output]
         same = same and structure.sums is not None and fitted is tree and of_step[2] == factor
-        for found, wanted in zip(of_growth, (data, target, output, candidates, limits), strict=True):
-            same = same and found is wanted
-        for found, wanted in zip((*of_values, *of_step[:2]), (structure, gradients, limits, scores, tree), strict=True):
-            same = same and found is wanted
+        for argument, wanted in zip(of_growth, (data, target, output, candidates, limits), strict=True):
+            same = same and argument is wanted
+        for argument, wanted in zip(
+            (*of_values, *of_step[:2]), (structure, gradients, limits, scores, tree), strict=True
+        ):
+            same = same and argument is wanted
     return _Verbs(gradients, run, of_run, (data, target, candidates, limits), scores, factor) if same else None
 
 
@@ -140,15 +142,15 @@ class _Round:
 
     def __init__(self, call: OneCall, packed: NDArray[np.int64], verbs: _Verbs) -> None:
         gradients, scores, limits = verbs.gradients, verbs.scores, verbs.limits
-        (k, n), most = scores.shape, call.most
-        times = max(min(MOST_NODES // (most * k), MOST_WORK // max(call.work * k, 1)), 1)
+        (k, n), max_nodes = scores.shape, call.most
+        times = max(min(MOST_NODES // (max_nodes * k), MOST_WORK // max(call.work * k, 1)), 1)
         m = cpu_sums.multiplicity_of(gradients)
         of_packing = m, float(n if gradients.multiplicity is None else m.sum()), packed
         of_values = float(limits.reg_lambda), float(limits.reg_alpha), float(limits.largest_value)
         rule = np.array([call.least_rows, limits.min_child_weight, *of_values], np.float64)
-        sums, leaves, sizes = np.empty((2, most)), np.empty((k, n), np.int32), np.empty(times * k, np.int64)
+        sums, leaves, sizes = np.empty((2, max_nodes)), np.empty((k, n), np.int32), np.empty(times * k, np.int64)
         self._call, self._k, self._times, self._sizes = call, k, times, sizes
-        self._trees = trees = RepeatedTrees(*_room(times * k * most))
+        self._trees = trees = RepeatedTrees(*_room(times * k * max_nodes))
         addresses = [  # in the order of their places
             address_of(verbs.run, *verbs.of_run),
             address_of(fixed_point.scale_and_pack, gradients.g[0], gradients.h[0], *of_packing),

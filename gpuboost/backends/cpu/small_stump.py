@@ -72,11 +72,11 @@ def grow_small_stump(
         limits.of_stump,
         limits.signed,
     )
-    given = *rows, candidates.features, data.cuts.n_bins, columns, sparse, packed, rule, signed
+    inputs = *rows, candidates.features, data.cuts.n_bins, columns, sparse, packed, rule, signed
     out = root, (leaf_of_row, words, missing_left, numbers, counts)
-    size, _, scale_h = kernel.grow(*given, None if candidates.root is None and not signed else True, *out)
+    size, _, scale_h = kernel.grow(*inputs, None if candidates.root is None and not signed else True, *out)
     if size == kernel.NOT_PLAIN:
-        size, _, scale_h = kernel.grow(*given, True, *out)
+        size, _, scale_h = kernel.grow(*inputs, True, *out)
     if size == kernel.NO_NUMBER:
         raise InputError(NOT_FINITE)
     known[output] = scale_h

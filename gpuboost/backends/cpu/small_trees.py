@@ -103,8 +103,10 @@ class Levels:
             step = small_trees.SEARCH
 
             def sum_rows(part: int) -> None:
-                own = share(total, part, summers) if summers > 1 else (0, len(self._rows))
-                line, _ = small_trees.grow(small_trees.BUILD, small_trees.SEARCH, part, *own, kinds, results, *records)
+                row_range = share(total, part, summers) if summers > 1 else (0, len(self._rows))
+                line, _ = small_trees.grow(
+                    small_trees.BUILD, small_trees.SEARCH, part, *row_range, kinds, results, *records
+                )
                 if line >= 0:
                     shared[line, part] = part
 
@@ -114,8 +116,8 @@ class Levels:
             bounds = even(layout.starts, searchers).tolist()
 
             def search(part: int) -> None:
-                own = bounds[part : part + 2]
-                small_trees.grow(small_trees.SEARCH, small_trees.SPLIT, 0, *own, kinds, results, *records)
+                feature_range = bounds[part : part + 2]
+                small_trees.grow(small_trees.SEARCH, small_trees.SPLIT, 0, *feature_range, kinds, results, *records)
 
             pool.run_parts(searchers, search)
         tree.size, pairs = small_trees.grow(step, small_trees.ON, 0, 0, len(self._rows), kinds, results, *records)

@@ -75,9 +75,9 @@ class Search:
         self._candidates = candidates
         self.gain_noise, self._cuts = candidates.gain_noise(output), candidates.random_cuts(output)
         self.units, self._layout, self._limits, self._pool = units, layout, limits, pool
-        own = limits.reg_lambda, limits.min_child_weight, limits.min_split_gain, limits.min_samples_leaf
+        split_limits = limits.reg_lambda, limits.min_child_weight, limits.min_split_gain, limits.min_samples_leaf
         held = limits.reg_alpha, limits.largest_value, smoothing
-        rule = np.array([*own, rows_per_h, float(limits.signed), *limits.categories, *held], np.float64)
+        rule = np.array([*split_limits, rows_per_h, float(limits.signed), *limits.categories, *held], np.float64)
         self.criterion, self._cuts_of_all = Criterion(units, rule, self.root), cuts
         quick = all_packed and not limits.bounded and limits.min_samples_leaf == 1 and not limits.signed
         self._quick = quick and len(self.root) == 0 and self._cuts is None
@@ -136,7 +136,7 @@ class Search:
         results = no_splits(layout, len(new_pairs))
         bounds = [0, t] if parts == 1 else even(layout.starts, parts)
         arrays = layout.arrays, histograms.arrays, self.criterion, results
-        of_layout, of_nodes, criterion, found = map(tuple, arrays)
+        of_layout, of_nodes, criterion, best_splits = map(tuple, arrays)
         sums = _sums_of(tree.node[new_pairs[:, :2].ravel()])
         words = words_of(self._cuts, sums, layout.features)
         search_features = split.search if self.bounds is None else self.bounds.search_below(new_pairs, tree.node)
@@ -144,13 +144,13 @@ class Search:
         def search(part: int) -> None:
             search_features(
                 of_layout, kinds, new_pairs, histograms.shared, tree.node, of_nodes, criterion, bounds[part],
-                bounds[part + 1], general, by_node, words, found,
+                bounds[part + 1], general, by_node, words, best_splits,
             )  # fmt: skip
 
         self._pool.run_parts(parts, search)
         self._charge(results.gains, sums[:, 1])
         self._disturb_gains(results.gains, sums)
-        split.pick(new_pairs, tuple(tree.arrays), of_layout, found, histograms.slots)
+        split.pick(new_pairs, tuple(tree.arrays), of_layout, best_splits, histograms.slots)
 
     def shared(self, tree: NodeTable, histograms: Histograms, new_pairs: NDArray[np.int64]) -> None:
         """Find the one split that all new nodes share."""
@@ -160,7 +160,7 @@ class Search:
         may = self.competing(tree, new_pairs, level[:1]).ravel()  # all nodes of the level have one path
         sums = np.array([[tree.node[v, table.DEPTH], 0] for v in level[:1]], np.int64).reshape(-1, 2)
         words = words_of(self._cuts, sums, layout.features).ravel()
-        gains, found = np.zeros(t), np.empty((t, 3), np.int64)
+        gains, cuts = np.zeros(t), np.empty((t, 3), np.int64)
         values = NO_VALUES if self.bounds is None else self.bounds.values_of(new_pairs, tree.node)
         kinds = layout.kinds_if_any
         left_sets = np.empty((0 if kinds is None else t, 8), np.uint32)
@@ -171,7 +171,7 @@ class Search:
         def search(part: int) -> None:
             shared_split.search(
                 of_layout, kinds, new_pairs, histograms.shared, level, tree.node, of_nodes, criterion, bounds[part],
-                bounds[part + 1], may, words, gains, found, left_sets, values,
+                bounds[part + 1], may, words, gains, cuts, left_sets, values,
             )  # fmt: skip
 
         self._pool.run_parts(parts, search)
@@ -182,7 +182,7 @@ class Search:
         if gains[best] > 0.0:
             shared_split.share(
                 level, tree.node, tree.gain, tree.left_set, histograms.of, histograms.counts, histograms.packed_rows,
-                int(layout.starts[best]), layout.n_bins[best], layout.features[best], found[best], self.units,
+                int(layout.starts[best]), layout.n_bins[best], layout.features[best], cuts[best], self.units,
                 self.criterion.rule, left_sets[best] if layout.kinds[best] else NO_WORDS, values,
             )  # fmt: skip
         else:
@@ -200,23 +200,23 @@ class Search:
     def force(self, tree: NodeTable, histograms: Histograms, v: int, cut: ForcedCut) -> bool:
         """Give an open node this split, if it gains; False if it keeps its own."""
         layout, node = self._layout, tree.node[v : v + 1].copy()
-        at = int(np.searchsorted(layout.features, cut.feature))
-        if node[0, table.STATE] != table.OPEN or layout.features[at : at + 1].tolist() != [cut.feature]:
+        position = int(np.searchsorted(layout.features, cut.feature))
+        if node[0, table.STATE] != table.OPEN or layout.features[position : position + 1].tolist() != [cut.feature]:
             return False
         node[0, table.STATE], results = table.NEW, no_splits(layout, 1)
         bits = np.zeros((len(layout.features), 8), np.uint32)
-        bits[at, cut.bin >> 5] = 1 << (cut.bin & 31)
+        bits[position, cut.bin >> 5] = 1 << (cut.bin & 31)
         summed = layout.arrays._replace(defaults=np.full(len(layout.features), -1, np.int64))  # and complete
         arrays = histograms.arrays, Criterion(self.units, self.criterion.rule, bits)
         search = split.search if self.bounds is None else self.bounds.search_of(v)
         search(
             tuple(summed), layout.kinds_if_any, np.array([[0, -1, 0]]), np.empty((1, 0), np.int64), node,
-            *map(tuple, arrays), at, at + 1, True, NO_FEATURES, NO_WORDS_OF_CUTS, tuple(results),
+            *map(tuple, arrays), position, position + 1, True, NO_FEATURES, NO_WORDS_OF_CUTS, tuple(results),
         )  # fmt: skip
-        if not results.gains[0, at] > 0.0:
+        if not results.gains[0, position] > 0.0:
             return False
-        tree.gain[v], tree.node[v, table.FEATURE] = results.gains[0, at], cut.feature
-        tree.node[v, [table.BIN, table.MISSING_LEFT, table.LEFT_G, table.LEFT_H]] = results.splits[0, at]
+        tree.gain[v], tree.node[v, table.FEATURE] = results.gains[0, position], cut.feature
+        tree.node[v, [table.BIN, table.MISSING_LEFT, table.LEFT_G, table.LEFT_H]] = results.splits[0, position]
         return True
 
     def by_column(
@@ -239,16 +239,16 @@ class Search:
         entries = stored.start[layout.features + 1] - stored.start[layout.features]
         bounds = even(np.concatenate([[0], np.cumsum(entries)]), size)
         gains = np.tile(np.maximum(self._limits.min_split_gain, NOISE * parents), (size, 1))
-        found, by_node = np.full((size, len(lines), 4), -1, np.int64), self.competing(tree, new_pairs, lines)
+        splits, by_node = np.full((size, len(lines), 4), -1, np.int64), self.competing(tree, new_pairs, lines)
 
         def search(part: int) -> None:
             columns.search(
                 stored.start, stored.row, stored.bin, stored.default, layout.features, bounds[part], bounds[part + 1],
-                packed, line_of_row, totals, self.units, self.criterion.rule, by_node, gains[part], found[part],
+                packed, line_of_row, totals, self.units, self.criterion.rule, by_node, gains[part], splits[part],
             )  # fmt: skip
 
         self._pool.run(search)
-        columns.pick(lines, node, tree.gain, layout.features, gains, found)
+        columns.pick(lines, node, tree.gain, layout.features, gains, splits)
 
     def _drawn_for(self, lines: NDArray[np.int64], node: NDArray[np.int64]) -> NDArray[np.bool_]:
         """(c, t): the features drawn for each node of ``lines`` (c,), in which -1 stands for none; (0, 0) for all."""

@@ -249,11 +249,11 @@ class StumpGrower:
             none, nowhere = np.zeros(1, np.int32), np.full(1, -1, np.int32)
             rest = none, np.zeros(1, np.bool_), none, none, np.zeros(1), cover, np.array([n])
             return Nodes(nowhere, *rest, np.zeros((1, 8), np.uint32))
-        at, feature, (cut, missing_left, _, _), gain, left_set = self._found
+        position, feature, (cut, missing_left, _, _), gain, left_set = self._found
         sets = np.zeros((3, 8), np.uint32)
         if len(left_set):
             sets[0] = left_set
-            missing = int(self._n_bins[at])  # growing needs the bit of missing values, later missing_left tells
+            missing = int(self._n_bins[position])  # growing needs the bit of missing values, later missing_left tells
             sets[0, missing >> 5] &= ~np.uint32(1 << (missing & 31))
         return Nodes(
             np.array([feature, -1, -1], np.int32),

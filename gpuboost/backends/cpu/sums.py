@@ -74,12 +74,12 @@ def _scale(values: Array, m: Array, weight: float, bits: int, pool: ThreadPool) 
         fixed_point.extents(values, m, 0, blocks, out)
     else:
         pool.run(lambda part: fixed_point.extents(values, m, *share(blocks, part, pool.size), out))
-    total, tops, most = 0.0, [], []
+    total, tops, multiplicities = 0.0, [], []
     for top, of_block, times in out.tolist():
         total += of_block
         tops.append(top)
-        most.append(times)
-    return fixed_point_scale(max(tops), total, max(most), weight, bits)
+        multiplicities.append(times)
+    return fixed_point_scale(max(tops), total, max(multiplicities), weight, bits)
 
 
 def pack(

@@ -187,21 +187,21 @@ def selection_of(features: NDArray[np.int32], n_bins: NDArray[np.int32], plan: A
     in units of ``cells``; their tiles; the number of used cells of each tile; and its features, bit by bit.
     """
     d, width = plan.d, plan.width
-    n, at = len(features), HEAD + 2 * d
+    n, offset = len(features), HEAD + 2 * d
     tile_of, place = np.divmod(features, width)
     begins = np.ones(n, np.bool_)  # a feature is the first of its tile
     np.not_equal(tile_of[1:], tile_of[:-1], out=begins[1:])
     (starts,) = begins.nonzero()
     tiles = tile_of[starts]
-    out = np.zeros(at + 3 * plan.tiles, np.int32)
+    out = np.zeros(offset + 3 * plan.tiles, np.int32)
     out[:3] = n, len(tiles), width
     out[HEAD : HEAD + n] = features
     out[HEAD + d : HEAD + d + n] = (begins.cumsum() - 1) * width + place
-    out[at : at + len(tiles)] = tiles
+    out[offset : offset + len(tiles)] = tiles
     used = np.maximum.reduceat(n_bins, np.arange(0, d, width))[tiles] + 1
-    out[at + plan.tiles : at + plan.tiles + len(tiles)] = used + 3 & -4
+    out[offset + plan.tiles : offset + plan.tiles + len(tiles)] = used + 3 & -4
     columns = np.bitwise_or.reduceat(np.uint32(1) << place.astype(np.uint32), starts)
-    out[at + 2 * plan.tiles : at + 2 * plan.tiles + len(tiles)] = columns.view(np.int32)
+    out[offset + 2 * plan.tiles : offset + 2 * plan.tiles + len(tiles)] = columns.view(np.int32)
     return out
 
 

@@ -106,8 +106,8 @@ class ArrayCache:
             self._runtime.wait()  # another stream may be the next to ask
             return laid_out
 
-        found: DeviceBins = self.copies.of(anchor, lay_out)
-        return found
+        device_bins: DeviceBins = self.copies.of(anchor, lay_out)
+        return device_bins
 
     def kinds(self, cuts: Cuts) -> tuple[Array, Array]:
         """(d,) int32 value bins of each feature, and (d,) uint8 whether it is categorical."""

@@ -31,11 +31,11 @@ class ArrayGradients:
 
     def mean_loss(self, loss: ArrayLoss, scores: Array, y: Array, weight: Array | None) -> float:
         """See ``loss_value``; waits for it."""
-        found: list[Any] = []
+        totals: list[Any] = []
         of_rows = np.ones(len(y)) if weight is None else weight
         arguments = [self._arrays.array(x, np.float64) for x in (y, scores, of_rows)]
-        self._runtime.beyond(lambda: found.append(loss.total(*arguments)))
-        value = found[0] if found else None  # a dry run calls nothing
+        self._runtime.beyond(lambda: totals.append(loss.total(*arguments)))
+        value = totals[0] if totals else None  # a dry run calls nothing
         array = self._runtime.as_device_array(value)
         value = value if array is None else self._runtime.download(array)
         host = weight if weight is None or isinstance(weight, np.ndarray) else self._runtime.download(weight)
@@ -45,8 +45,8 @@ class ArrayGradients:
         self, made: DeviceGradients, loss: ArrayLoss, scores: Array, data: TrainingSet, curvature: float | None
     ) -> None:
         weight = self._rounds.buffer(("weights", id(data)), lambda: self._runtime.upload(data.row_weight()))
-        found = loss.arrays(self._arrays.array(data.y, np.float64), scores, weight, sizes_of(data))
-        g, h = (self._on_device(part) for part in found)
+        derivatives = loss.arrays(self._arrays.array(data.y, np.float64), scores, weight, sizes_of(data))
+        g, h = (self._on_device(part) for part in derivatives)
         k = len(scores)
         for output in range(k):
             for values, to in ((g, made.g), (h, made.h)):

@@ -261,17 +261,19 @@ class Cuda:
         arena.compete(features, root)
         stream = candidates.random_cuts(output)
         cuts = None if stream is None else self._cuts.set(stream)
-        given = self._subsets.uploaded(candidates, arena.plan, output)
-        at, bins = (place, lane if len(arenas) > 1 else None), self._bins_to_grow(data, gradients, output)
-        grown = self._grow(bins, gradients, output, arena, at, len(features), own_sums, noise, draw, cuts, given)
+        node_features = self._subsets.uploaded(candidates, arena.plan, output)
+        position, bins = (place, lane if len(arenas) > 1 else None), self._bins_to_grow(data, gradients, output)
+        grown = self._grow(
+            bins, gradients, output, arena, position, len(features), own_sums, noise, draw, cuts, node_features
+        )
         return cast(Structure, DeviceStructure(grown, target.version))
 
     def grow_together(
         self, data: TrainingSet, target: Target, searched: Gradients, candidates: Candidates, limits: Limits
     ) -> tuple[Structure, ...]:
-        given, own_sums = self._targets.given, target.own_leaves and not target.noisy
-        gradients = given(target.gradients)
-        by = gradients if searched is target.gradients else given(searched)
+        on_device, own_sums = self._targets.given, target.own_leaves and not target.noisy
+        gradients = on_device(target.gradients)
+        by = gradients if searched is target.gradients else on_device(searched)
         every = self._one_tree.grow(data, gradients, by, candidates, limits, own_sums)
         return tuple(cast(Structure, DeviceStructure(grown, target.version)) for grown in every)
 
@@ -420,22 +422,22 @@ class Cuda:
 
     @recorded_verb()
     def _grow(
-        self, bins: DeviceBins, gradients: DeviceGradients, output: int, arena: Arena, at: tuple[int, int | None],
+        self, bins: DeviceBins, gradients: DeviceGradients, output: int, arena: Arena, position: tuple[int, int | None],
         n_candidates: int, own_sums: bool, noise: RoundNoise | None, draw: Draw | None, cuts: RoundKey | None,
-        given: Chosen | None,
+        node_features: Chosen | None,
     ) -> Grown:  # fmt: skip
         """A tree of the first ``n_candidates`` candidates in the arena.
 
         Args:
-            at: its place among the arena's trees, and the lane of the arena; None if others do not grow at once.
-            given: features of its nodes drawn before.
+            position: its place among the arena's trees, and the lane of the arena; None if others do not grow at once.
+            node_features: features of its nodes drawn before.
         """
-        place, lane = at
+        place, lane = position
         if draw is None:  # else nodes of all trees have their features in one place
             self._rounds.in_lane(lane)
         rows = self._rows_to_grow(bins, gradients, output)
         drawn_now = self._subsets.draw(draw, arena.plan.most_nodes, arena.plan.most_levels, n_candidates)
-        chosen = drawn_now if given is None else given
+        chosen = drawn_now if node_features is None else node_features
         drawn = gradients.sample is not None
         wait = own_sums and not drawn and self._rounds.is_open and gradients.g.shape[0] == 1  # outputs share an arena
         wait = wait and self._shard is None  # rows are counted everywhere before a tree ends

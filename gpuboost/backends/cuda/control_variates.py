@@ -91,18 +91,18 @@ class Control:
         means = self._rounds.buffer(("means", capacity), lambda: self._runtime.zeros(2 * capacity, np.uint64))
         for output, leaf_of_row in enumerate(leaves):
             self._sum_by_leaf(before, output, leaf_of_row, capacity, means)
-            one = slice(output, output + 1)
+            output_range = slice(output, output + 1)
             self._kernel("leaf_control_variate")(
                 self._blocks(room, STRETCH), (EXTENT_THREADS,),
                 g=gradients.g[output], h=gradients.h[output], old_g=before.g[output], **self._arrays.times(times),
-                **self._rows(sample), leaf_of_row=leaf_of_row, means=means, old=before.states[one], eta=eta, room=room,
-                first=output == 0, made_g=made["g"][output], made_h=made["h"][output], made_times=made["times"],
-                **self._targets.scratch(1, room), weights=made["weights"][one], most=made["most"][one],
-                state=made["states"][one],
+                **self._rows(sample), leaf_of_row=leaf_of_row, means=means, old=before.states[output_range], eta=eta,
+                room=room, first=output == 0, made_g=made["g"][output], made_h=made["h"][output],
+                made_times=made["times"], **self._targets.scratch(1, room), weights=made["weights"][output_range],
+                most=made["most"][output_range], state=made["states"][output_range],
             )  # fmt: skip
-        own = times if sample is None or times is None else made["times"]
+        multiplicity = times if sample is None or times is None else made["times"]
         lost = None if sample is None else sample.lost
-        return DeviceGradients(made["g"], made["h"], own, states=made["states"], sample=sample, lost=lost)
+        return DeviceGradients(made["g"], made["h"], multiplicity, states=made["states"], sample=sample, lost=lost)
 
     # parts of the above
 
@@ -110,13 +110,13 @@ class Control:
         self, before: DeviceGradients, output: int, leaf_of_row: Array, capacity: int, means: Array
     ) -> None:
         n, near = before.g.shape[1], 8 * capacity
-        own = near <= NEAR_BYTES
+        in_shared_memory = near <= NEAR_BYTES
         self._runtime.fill(means, 0)
         self._kernel("sum_by_leaf")(
             self._blocks(n, SUM_THREADS), (SUM_THREADS,),
             old_g=before.g[output], **self._arrays.times(before.multiplicity), leaf_of_row=leaf_of_row, n=n,
-            old=before.states[output : output + 1], capacity=capacity, own=own, sums=means,
-            shared_mem=near if own else 0,
+            old=before.states[output : output + 1], capacity=capacity, own=in_shared_memory, sums=means,
+            shared_mem=near if in_shared_memory else 0,
         )  # fmt: skip
 
     def _chances(self, sample: DeviceSample | None) -> dict[str, Any]:

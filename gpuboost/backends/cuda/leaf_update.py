@@ -23,8 +23,8 @@ class FusedLeafUpdate:
 
     def fits(self, capacity: int, limits: Limits) -> bool:
         """True if one launch suffices for a tree of at most ``capacity`` nodes with leaf values by these limits."""
-        own = self.tree.limits
-        return capacity <= NEAR_NODES and limits.of_values == own.of_values and limits.path_smooth == 0.0
+        tree_limits = self.tree.limits
+        return capacity <= NEAR_NODES and limits.of_values == tree_limits.of_values and limits.path_smooth == 0.0
 
     def launch(self) -> None:
         """Launch the last level, then the values."""

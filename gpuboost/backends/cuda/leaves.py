@@ -365,13 +365,13 @@ class Leaves:
         self, gradients: DeviceGradients, output: int, leaf_of_row: Array, n: int, capacity: int, sums: Array
     ) -> None:
         near = 8 * capacity
-        own = near <= NEAR_BYTES
+        in_shared_memory = near <= NEAR_BYTES
         self._runtime.fill(sums, 0)
         self._kernel("leaf_sums")(
             self._blocks(n), (512,),
             g=gradients.g[output], h=gradients.h[output], **self._arrays.times(gradients.multiplicity),
-            leaf_of_row=leaf_of_row, n=n, state=gradients.states[output : output + 1], capacity=capacity, own=own,
-            sums=sums, shared_mem=near if own else 0,
+            leaf_of_row=leaf_of_row, n=n, state=gradients.states[output : output + 1], capacity=capacity,
+            own=in_shared_memory, sums=sums, shared_mem=near if in_shared_memory else 0,
         )  # fmt: skip
         if self._all_reduce is not None:
             self._all_reduce.sum(sums)
@@ -386,5 +386,5 @@ class Leaves:
     def _by_nodes(self, capacity: int) -> tuple[int]:
         return (max(1, min(-(-capacity // 32), 8 * self._runtime.sm_count)),)
 
-    def _blocks(self, most: int) -> tuple[int]:
-        return (max(1, min(-(-most // THREADS), 8 * self._runtime.sm_count)),)
+    def _blocks(self, threads: int) -> tuple[int]:
+        return (max(1, min(-(-threads // THREADS), 8 * self._runtime.sm_count)),)

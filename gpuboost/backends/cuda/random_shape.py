@@ -70,17 +70,17 @@ class RandomShapes:
         capacity = nodes.shape[0]
         name = "rows of leaves", capacity
         counts = self._rounds.buffer(name, lambda: self._runtime.zeros(capacity, np.uint32))
-        own = 4 * capacity <= NEAR_BYTES
+        in_shared_memory = 4 * capacity <= NEAR_BYTES
         self._runtime.fill(counts, 0)
         self._kernel("count_rows")(
             self._blocks(n), (THREADS,),
-            leaf_of_row=leaf_of_row, n=n, capacity=capacity, own=own, counts=counts,
-            shared_mem=4 * capacity if own else 0,
+            leaf_of_row=leaf_of_row, n=n, capacity=capacity, own=in_shared_memory, counts=counts,
+            shared_mem=4 * capacity if in_shared_memory else 0,
         )  # fmt: skip
         self._kernel("climb")((1,), (THREADS,), state=state, all=all_rows, nodes=nodes, sums=sums, counts=counts)
 
-    def _blocks(self, most: int) -> tuple[int]:
-        return (max(1, min(-(-most // THREADS), 8 * self._runtime.sm_count)),)
+    def _blocks(self, threads: int) -> tuple[int]:
+        return (max(1, min(-(-threads // THREADS), 8 * self._runtime.sm_count)),)
 
 
 class _Features:

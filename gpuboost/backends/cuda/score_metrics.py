@@ -152,14 +152,14 @@ class ScoreMetrics:
     def _curve_area(self, asked: CurveArea, scores: Array) -> Callable[[], Array]:
         n, room = scores.shape[1], self._room(scores.shape[1])
         ones, sums = self._arrays.array(asked.ones, np.uint8), self._runtime.zeros(PIECES, np.int64)
-        units, most = self._units(asked.units), curves.bound(asked.curve, asked.positive, asked.negative)
+        units, bound = self._units(asked.units), curves.bound(asked.curve, asked.positive, asked.negative)
 
         def work() -> Array:
             self._runtime.fill(sums, 0)
             keys, marks = room.pairs[0]
             made = {"n": n, "keys": keys, "marks": marks}
             self._curves("make_keys")(self._blocks(n), (THREADS,), scores=scores[0], ones=ones, **made)
-            self._sum_terms(room, n, units, asked.curve, most, sums)
+            self._sum_terms(room, n, units, asked.curve, bound, sums)
             return sums
 
         return work
@@ -168,7 +168,7 @@ class ScoreMetrics:
         (k, n), room = scores.shape, self._room(scores.shape[1])
         y, sums = self._arrays.array(asked.y, np.float64), self._runtime.zeros((k, PIECES), np.int64)
         tops, totals = (self._runtime.empty(n, np.float64) for _ in range(2))
-        units, most = (
+        units, bounds = (
             self._units(asked.units),
             [curves.bound("roc", *both) for both in zip(asked.positive, asked.negative, strict=True)],
         )
@@ -182,7 +182,7 @@ class ScoreMetrics:
                 keys, marks = room.pairs[0]
                 made = {"y": y, "own": scores[c], "number": c, "keys": keys, "marks": marks}
                 self._of_classes("make_class_keys", *exp)(grid, block, **made, **odds)
-                self._sum_terms(room, n, units, "roc", most[c], sums[c])
+                self._sum_terms(room, n, units, "roc", bounds[c], sums[c])
             return sums
 
         return work
@@ -194,7 +194,7 @@ class ScoreMetrics:
         return {"units": self._arrays.array(units, np.int64), "has_units": True}
 
     def _sum_terms(
-        self, room: _SortRoom, n: int, units: dict[str, Any], curve: curves.Curve, most: float, sums: Array
+        self, room: _SortRoom, n: int, units: dict[str, Any], curve: curves.Curve, bound: float, sums: Array
     ) -> None:
         """Launch what adds up the pieces of a curve's terms, of the keys and marks in the first pair of ``room``."""
         chunks = chunks_of(n)
@@ -217,18 +217,18 @@ class ScoreMetrics:
         self._curves("write_steps")(grid, block, **rows, **room.steps)
         self._curves("sum_terms")(
             self._blocks(n), block,
-            **room.steps, steps=room.of_chunks["ends"][chunks:], curve=CURVES[curve], scale=pieces_scale(most),
+            **room.steps, steps=room.of_chunks["ends"][chunks:], curve=CURVES[curve], scale=pieces_scale(bound),
             sums=sums,
         )  # fmt: skip
 
     def _term_mean(self, asked: TermMean, scores: Array) -> Callable[[], Array]:
         k, n = scores.shape
         y, terms = self._arrays.array(asked.y, np.float64), self._runtime.empty(n, np.float64)
-        weight, found = self._arrays.weight(asked.weight), self._runtime.zeros(PIECES + 2, np.int64)
+        weight, sums = self._arrays.weight(asked.weight), self._runtime.zeros(PIECES + 2, np.int64)
 
         def work() -> Array:
-            self._runtime.fill(found, 0)
-            grid, block, above, functions = self._blocks(n), (THREADS,), found[PIECES:], term_formulas()
+            self._runtime.fill(sums, 0)
+            grid, block, above, functions = self._blocks(n), (THREADS,), sums[PIECES:], term_formulas()
             rows = {"y": y, "scores": scores, "n": n, "k": k, "terms": terms}
             if asked.link == "softmax":
                 self._terms("write_class_terms", *functions)(grid, block, **rows)
@@ -242,9 +242,9 @@ class ScoreMetrics:
                 self._terms("write_terms", *functions)(grid, block, **rows, **of)
             self._terms("find_largest", *functions)(grid, block, terms=terms, n=n, above=above)
             self._terms("sum_weighted", *functions)(
-                grid, block, terms=terms, **weight, n=n, above=above, heaviest=asked.heaviest, sums=found
+                grid, block, terms=terms, **weight, n=n, above=above, heaviest=asked.heaviest, sums=sums
             )
-            return found
+            return sums
 
         return work
 

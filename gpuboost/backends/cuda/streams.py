@@ -61,13 +61,13 @@ class CudaSlot:
             with rounds.enclosed():
                 rounds.call(_begin)  # a round that begins otherwise is another training's
                 built = cast("tuple[DeviceStructure, ...]", work(machine))
-                copied = rounds.call(CudaSlot._copy_trees, self, tuple(one.grown for one in built))
+                copied = rounds.call(CudaSlot._copy_trees, self, tuple(structure.grown for structure in built))
         except BaseException:
             self._wait()  # for the reads of the copies, and to raise the error of a stream that failed
             raise
         self._wait()
         pairs = zip(copied, built, strict=True)
-        return tuple(cast(Structure, DeviceStructure(one, of.version)) for one, of in pairs)
+        return tuple(cast(Structure, DeviceStructure(grown, of.version)) for grown, of in pairs)
 
     def sibling(self) -> CudaSlot:
         return CudaSlot(self._server, self._worker, self._numbers)
@@ -106,7 +106,7 @@ class CudaSlot:
         return DeviceGradients(like(of.g), like(of.h), times, states=like(of.states), sample=sample, lost=lost)
 
     def _copy_trees(self, grown: tuple[Grown, ...]) -> list[Grown]:
-        return [self._copy_tree(one) for one in grown]
+        return [self._copy_tree(tree) for tree in grown]
 
     def _copy_tree(self, grown: Grown) -> Grown:
         nodes, state, leaf_of_row = grown.nodes, grown.state, grown.leaf_of_row

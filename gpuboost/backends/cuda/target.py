@@ -94,8 +94,8 @@ class DeviceRows:
 def rows_drawn_at_most(probability: float, n: int) -> int:
     """Capacity of a sample: ten standard deviations above its mean size, in whole blocks of the gathering kernel."""
     mean = n * probability
-    most = min(n, int(mean + 10.0 * sqrt(mean * (1.0 - probability))) + 64)
-    return -(-most // GATHER_ROWS) * GATHER_ROWS
+    max_rows = min(n, int(mean + 10.0 * sqrt(mean * (1.0 - probability))) + 64)
+    return -(-max_rows // GATHER_ROWS) * GATHER_ROWS
 
 
 class Targets:
@@ -180,8 +180,8 @@ class Targets:
             room=room, drawn_g=made["g"], drawn_h=made["h"], drawn_times=made["times"], **self.scratch(k, room),
             weights=made["weights"], most=made["most"], state=made["states"],
         )  # fmt: skip
-        own = None if gradients.multiplicity is None else made["times"]
-        return DeviceGradients(made["g"], made["h"], own, states=made["states"], sample=sample, lost=sample.lost)
+        times = None if gradients.multiplicity is None else made["times"]
+        return DeviceGradients(made["g"], made["h"], times, states=made["states"], sample=sample, lost=sample.lost)
 
     def noise(self, gradients: DeviceGradients, noise: Noise) -> DeviceGradients:
         """See the verb."""
@@ -373,5 +373,5 @@ class Targets:
     def _grid(self, n: int, rows: int) -> tuple[int]:
         return self._blocks(-(-n // rows))
 
-    def _blocks(self, most: int) -> tuple[int]:
-        return (max(1, min(most, 4 * self._runtime.sm_count)),)
+    def _blocks(self, max_blocks: int) -> tuple[int]:
+        return (max(1, min(max_blocks, 4 * self._runtime.sm_count)),)

@@ -136,7 +136,7 @@ class DeviceTree:
 def collected(ensemble: Ensemble) -> Ensemble:
     """The ensemble with every tree in the host's memory."""
     trees: tuple[Any, ...] = ensemble.trees
-    in_leaves: list[Any] = [one.tree for one in ensemble.components if isinstance(one, TreeComponent)]
+    in_leaves: list[Any] = [learner.tree for learner in ensemble.components if isinstance(learner, TreeComponent)]
     device_trees = [tree for tree in (*trees, *in_leaves) if isinstance(tree, DeviceTree)]
     if not device_trees:
         return ensemble
@@ -144,8 +144,8 @@ def collected(ensemble: Ensemble) -> Ensemble:
         if tree.host is None:
             tree.ring.collect()
 
-    def component(one: Component) -> Component:
-        return replace(one, tree=_fetched(one.tree)) if isinstance(one, TreeComponent) else one
+    def component(learner: Component) -> Component:
+        return replace(learner, tree=_fetched(learner.tree)) if isinstance(learner, TreeComponent) else learner
 
     return replace(ensemble, trees=tuple(map(_fetched, trees)), components=tuple(map(component, ensemble.components)))
 
@@ -165,7 +165,7 @@ def host_nodes(nodes: Nodes, value: NDArray[np.float64]) -> NDArray[Any]:
 
 def _give_host_trees(trees: list[DeviceTree], nodes: list[NDArray[Any]], unit_h: NDArray[np.float64]) -> None:
     """Set ``host`` of the trees from the nodes of each, (v,) NODE as bytes. A field's arrays are parts of one array."""
-    real, counts = np.concatenate(nodes).view(NODE)[:, 0], [len(one) for one in nodes]
+    real, counts = np.concatenate(nodes).view(NODE)[:, 0], [len(tree_nodes) for tree_nodes in nodes]
     fields = {name: np.ascontiguousarray(real[source].astype(dtype)) for name, source, dtype in _FIELDS}
     fields["cover"] *= np.repeat(unit_h, counts)
     parts = [fields[name] for name, _, _ in _FIELDS]

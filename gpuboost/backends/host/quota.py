@@ -38,8 +38,8 @@ def _quota(group: Path) -> float:
     if len(numbers) != 2 or numbers[0] in NONE:
         return inf
     with suppress(ValueError, ZeroDivisionError):
-        found = int(numbers[0]) / int(numbers[1])
-        return found if found > 0 else inf
+        quota = int(numbers[0]) / int(numbers[1])
+        return quota if quota > 0 else inf
     return inf
 
 

@@ -32,9 +32,9 @@ def cut_of(split: ForcedSplit | None, cuts: Cuts) -> ForcedCut | None:
     if split is None:
         return None
     for f in np.flatnonzero(cuts.columns == split.column).tolist():
-        at = int(np.searchsorted(cuts.thresholds[f], split.threshold))
-        if at < len(cuts.thresholds[f]):
-            return ForcedCut(f, at, cut_of(split.left, cuts), cut_of(split.right, cuts))
+        cut = int(np.searchsorted(cuts.thresholds[f], split.threshold))
+        if cut < len(cuts.thresholds[f]):
+            return ForcedCut(f, cut, cut_of(split.left, cuts), cut_of(split.right, cuts))
     return None
 
 

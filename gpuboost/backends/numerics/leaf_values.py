@@ -40,8 +40,8 @@ def newton_values(nodes: Nodes, sums: tuple[Array, Array], limits: Limits, weigh
 
 def _along_paths(nodes: Nodes, sums: tuple[Array, Array], limits: Limits, weight: int) -> Array:
     """``newton_values`` with path smoothing: from the root down, each node's value from that of the node above."""
-    most, g, h = limits.largest_value, sums[0].tolist(), sums[1].tolist()
-    held = -most, most, np.empty(0, np.int64), limits.reg_alpha
+    largest_value, g, h = limits.largest_value, sums[0].tolist(), sums[1].tolist()
+    held = -largest_value, largest_value, np.empty(0, np.int64), limits.reg_alpha
     value, smoothing = [0.0] * len(g), limits.smoothing(h[0], weight)
     value[0] = NodeBounds(*held).value(g[0], h[0], limits.reg_lambda)
     for v in np.flatnonzero(~nodes.is_leaf):

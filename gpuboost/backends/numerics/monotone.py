@@ -42,10 +42,10 @@ class NodeBounds:
 
     def value(self, g: float, h: float, ridge: float) -> float:
         """-G / (H + lambda), clipped to the bounds and smoothed; 0 without rows."""
-        own = clipped(-soft_threshold(g, self.alpha) / (h + ridge) if h + ridge > 0.0 else 0.0, self.low, self.high)
+        value = clipped(-soft_threshold(g, self.alpha) / (h + ridge) if h + ridge > 0.0 else 0.0, self.low, self.high)
         if not self.smoothing > 0.0:
-            return own
-        return clipped(smoothed(own, h, self.smoothing, self.above), self.low, self.high)
+            return value
+        return clipped(smoothed(value, h, self.smoothing, self.above), self.low, self.high)
 
     def score(self, g: float, h: float, ridge: float) -> float:
         """Twice the loss reduction of a side with that value: G^2 / (H + lambda) if it is neither clipped nor smoothed.
@@ -126,7 +126,7 @@ def held(tree: FittedTree, directions: NDArray[np.int64], ridge: float) -> Fitte
     nodes, value = tree.nodes, tree.value.tolist()
     feature, left, right = nodes.feature.tolist(), nodes.left.tolist(), nodes.right.tolist()
     h = nodes.cover.tolist()
-    minus_g = [one * (cover + ridge) for one, cover in zip(value, h, strict=True)]
+    minus_g = [node_value * (cover + ridge) for node_value, cover in zip(value, h, strict=True)]
     for v in range(len(value) - 1, -1, -1):  # children come after their parent
         if feature[v] >= 0:
             minus_g[v], h[v] = minus_g[left[v]] + minus_g[right[v]], h[left[v]] + h[right[v]]

@@ -52,8 +52,8 @@ def best_of(found: Array, features: Array) -> VectorSplit | None:
     found (t, 4): gain, bin, whether missing values go left, whether all categories do, of each of (t,) features.
     """
     place = int(np.argmax(found[:, 0]))
-    gain, at, missing_left, all_but = found[place].tolist()
-    return VectorSplit(int(features[place]), gain, int(at), bool(missing_left), bool(all_but)) if gain > 0.0 else None
+    gain, cut, missing_left, all_but = found[place].tolist()
+    return VectorSplit(int(features[place]), gain, int(cut), bool(missing_left), bool(all_but)) if gain > 0.0 else None
 
 
 class Division(NamedTuple):
@@ -219,7 +219,7 @@ class RowsOfHost:
 
     def leaf_of_row(self, nodes: list[VectorNode]) -> Array:
         """(m,) int32 the leaf of each of the target's rows."""
-        found = np.empty(self.columns.shape[1], np.int32)
+        leaves = np.empty(self.columns.shape[1], np.int32)
         for node in nodes:
-            found[node.rows] = node.number  # children come after their parent
-        return found
+            leaves[node.rows] = node.number  # children come after their parent
+        return leaves

@@ -17,8 +17,8 @@ LARGEST = 2.0**7  # of an estimate, and 1 / the smallest
 
 def tracked_positions(data: TrainingSet) -> NDArray[np.int64]:
     """(n,) the position of each row, or its place in its query if none are given; at most ``TRACKED`` - 1."""
-    start, given = data.lists(), data.position
-    places = np.arange(data.n_rows) - np.repeat(start[:-1], np.diff(start)) if given is None else given
+    start, position = data.lists(), data.position
+    places = np.arange(data.n_rows) - np.repeat(start[:-1], np.diff(start)) if position is None else position
     return np.minimum(places, TRACKED - 1).astype(np.int64)
 
 

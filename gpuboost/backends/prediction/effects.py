@@ -93,11 +93,11 @@ def slopes(ensemble: Ensemble) -> Floats:
         raise InputError(
             f"coef_: it is of models of straight lines, and this one holds {seen}. Use gb.learners.Linear."
         )
-    found = np.zeros((ensemble.n_outputs, ensemble.cuts.n_columns))
+    coef = np.zeros((ensemble.n_outputs, ensemble.cuts.n_columns))
     for term in smooth:
         column = int(ensemble.cuts.columns[term.space.grid.features[0]])
-        found[term.output, column] += ensemble.scale * term.coefficients[1]  # after the constant: see Linear.space
-    return found[0] if len(found) == 1 else found
+        coef[term.output, column] += ensemble.scale * term.coefficients[1]  # after the constant: see Linear.space
+    return coef[0] if len(coef) == 1 else coef
 
 
 def _by_bin(term: SmoothTerm, cuts: Cuts) -> Floats:

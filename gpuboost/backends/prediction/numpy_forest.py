@@ -43,9 +43,9 @@ class NumpyForest:
         root = np.cumsum([0] + [len(n.feature) for n in nodes])
         tree_of = np.repeat(root[:-1], np.diff(root))
         features, is_leaf = np.unique(feature[feature >= 0]), feature < 0
-        own = np.arange(len(feature))
-        left = np.where(is_leaf, own, tree_of + _joined([n.left for n in nodes], np.int32))
-        right = np.where(is_leaf, own, tree_of + _joined([n.right for n in nodes], np.int32))
+        node_index = np.arange(len(feature))
+        left = np.where(is_leaf, node_index, tree_of + _joined([n.left for n in nodes], np.int32))
+        right = np.where(is_leaf, node_index, tree_of + _joined([n.right for n in nodes], np.int32))
         child = np.stack([left, right], axis=1)
         pairs = zip(trees, ensemble.factors, strict=True)
         bins = _joined([n.bin for n in nodes], np.int32)

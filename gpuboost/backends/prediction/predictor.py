@@ -132,8 +132,8 @@ def with_asked_cuts(ensemble: Ensemble) -> Ensemble:
     thresholds = tuple(every if codes is not None else every[asked[f, : len(every)]] for f, (every, codes) in pairs)
     bins, begin, trees = new_bin[feature, bin], 0, []
     for tree, nodes in zip(ensemble.trees, every_tree, strict=True):
-        own = nodes.feature, bins[begin : begin + len(nodes.feature)], nodes.missing_left, nodes.left, nodes.right
-        same = Nodes(*own, nodes.gain, nodes.cover, nodes.count, nodes.left_set)
+        fields = nodes.feature, bins[begin : begin + len(nodes.feature)], nodes.missing_left, nodes.left, nodes.right
+        same = Nodes(*fields, nodes.gain, nodes.cover, nodes.count, nodes.left_set)
         trees.append(FittedTree(same, tree.value, tree.output, tree.version))
         begin += len(nodes.feature)
     return replace(ensemble, cuts=replace(cuts, thresholds=thresholds), trees=tuple(trees))

@@ -289,8 +289,8 @@ class Reference:
 
     def leaves(self, ensemble: Ensemble, x: Any) -> Array:
         bins = dense_rows(self.quantise(x, ensemble.cuts))
-        found = [route(tree.nodes, bins, ensemble.cuts) for tree in ensemble.trees]
-        return np.stack(found, axis=1) if found else np.empty((len(bins), 0), np.int32)
+        leaves = [route(tree.nodes, bins, ensemble.cuts) for tree in ensemble.trees]
+        return np.stack(leaves, axis=1) if leaves else np.empty((len(bins), 0), np.int32)
 
     def contributions(self, ensemble: Ensemble, x: Any) -> Array:
         bins = dense_rows(self.quantise(x, ensemble.cuts))

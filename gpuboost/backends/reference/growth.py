@@ -42,8 +42,8 @@ def force(tree: GrowingTree, plan: ForcedCut | None) -> None:
     """Make the forced splits, level by level."""
     level = [] if plan is None else [(tree.nodes[0], plan)]
     while level:
-        found = [(node, cut, tree.forced_split(node, cut)) for node, cut in level]
-        chosen = [(node, cut, split) for node, cut, split in found if split is not None][: tree.room]
+        splits = [(node, cut, tree.forced_split(node, cut)) for node, cut in level]
+        chosen = [(node, cut, split) for node, cut, split in splits if split is not None][: tree.room]
         level = []
         for node, cut, split in chosen:
             node.split = split
@@ -197,8 +197,8 @@ class GrowingTree:
         bits = np.zeros(8, np.uint32)
         bits[cut.bin >> 5] = 1 << (cut.bin & 31)
         f, rest = cut.feature, (self.n_bins, self.categorical, self.rows_per_h)
-        one = {f: histograms[f]}, node.totals, self.units, self.limits
-        return best_split(*one, *rest, {f: bits}, None, self._within(node))
+        inputs = {f: histograms[f]}, node.totals, self.units, self.limits
+        return best_split(*inputs, *rest, {f: bits}, None, self._within(node))
 
     def share_a_split(self, level: list[Node]) -> None:
         """Find the split that all these nodes are to share, if any gains in sum."""
@@ -278,10 +278,10 @@ class GrowingTree:
             if self.paths is not None and not self.paths.allows(node.path, int(f)):
                 continue
             sums = np.zeros((self.n_bins[f] + 1, 3), np.int64)
-            at = self.bins[node.rows, f]
-            np.add.at(sums[:, 0], at, self.g[node.rows])
-            np.add.at(sums[:, 1], at, self.h[node.rows])
-            np.add.at(sums[:, 2], at, 1)
+            bins = self.bins[node.rows, f]
+            np.add.at(sums[:, 0], bins, self.g[node.rows])
+            np.add.at(sums[:, 1], bins, self.h[node.rows])
+            np.add.at(sums[:, 2], bins, 1)
             histograms[int(f)] = sums
         return histograms
 

@@ -67,13 +67,13 @@ class _Levels:
         self._bins = dense_rows(data.bins)[:, self._features].astype(np.int64)
         self._node_of_row = np.zeros(data.n_rows, np.int64)
         self._first, self._depth, self._size = 0, 0, 1  # nodes of the last level are _first .. _size - 1
-        most = 2 * limits.max_leaves - 1 if limits.max_leaves < data.n_rows else 2 * data.n_rows - 1
-        self._sums = np.zeros((3, most + 2), np.int64)  # g, h and number of rows
+        max_nodes = 2 * limits.max_leaves - 1 if limits.max_leaves < data.n_rows else 2 * data.n_rows - 1
+        self._sums = np.zeros((3, max_nodes + 2), np.int64)  # g, h and number of rows
         self._sums[:, 0] = self._g.sum(), self._h.sum(), data.n_rows
         names = ("feature", "bin", "missing_left", "left", "right")
-        self._columns = {name: np.zeros(most + 2, np.int64) for name in names}
+        self._columns = {name: np.zeros(max_nodes + 2, np.int64) for name in names}
         self._columns["feature"][:] = -1
-        self._gain = np.zeros(most + 2)
+        self._gain = np.zeros(max_nodes + 2)
 
     def split_level(self) -> bool:
         """Split nodes of the last level, the largest gains first if there is no room for all. False if none is."""
@@ -83,13 +83,13 @@ class _Levels:
         level = level[may]
         if self._depth >= limits.max_depth or not len(level):
             return False
-        found = self._best_of(level)
-        gaining = np.flatnonzero(found.gain > 0.0)
-        order = gaining[np.lexsort((level[gaining], -found.gain[gaining]))]
+        splits = self._best_of(level)
+        gaining = np.flatnonzero(splits.gain > 0.0)
+        order = gaining[np.lexsort((level[gaining], -splits.gain[gaining]))]
         chosen = np.sort(order[: limits.max_leaves - (self._size + 1) // 2])
         if not len(chosen):
             return False
-        self._make(level[chosen], found, chosen)
+        self._make(level[chosen], splits, chosen)
         return True
 
     def _best_of(self, level: Array) -> _Splits:
@@ -148,14 +148,14 @@ class _Levels:
         allowed = (side[1] > 0) & (side[1] * self._units[1] >= limits.min_child_weight)
         return allowed if limits.min_samples_leaf <= 1 else allowed & (side[2] >= limits.min_samples_leaf)
 
-    def _make(self, nodes: Array, found: _Splits, chosen: Array) -> None:
+    def _make(self, nodes: Array, splits: _Splits, chosen: Array) -> None:
         """Split these nodes, which have the splits ``chosen``: numbers of children increase with those of parents."""
         left = self._size + 2 * np.arange(len(nodes))
         columns = self._columns
-        columns["feature"][nodes], columns["bin"][nodes] = found.feature[chosen], found.bin[chosen]
-        columns["missing_left"][nodes] = found.missing_left[chosen]
+        columns["feature"][nodes], columns["bin"][nodes] = splits.feature[chosen], splits.bin[chosen]
+        columns["missing_left"][nodes] = splits.missing_left[chosen]
         columns["left"][nodes], columns["right"][nodes] = left, left + 1
-        self._gain[nodes] = found.gain[chosen]
+        self._gain[nodes] = splits.gain[chosen]
         rows = np.flatnonzero(columns["left"][self._node_of_row] > 0)
         of = self._node_of_row[rows]
         feature = columns["feature"][of]

@@ -49,8 +49,8 @@ def list_losses(loss: ListLoss, scores: Array, data: TrainingSet) -> Array:
     if loss.truncation is not None:
         discount = np.where(places < loss.truncation, discount, 0.0)
     by_score, best = np.lexsort((-scores[0], number)), np.lexsort((-gain, number))
-    reached, most = (np.bincount(number, gain[order] * discount, len(lengths)) for order in (by_score, best))
-    missed = 1.0 - np.divide(reached, most, out=np.ones_like(most), where=most > 0.0)
+    reached, ideal = (np.bincount(number, gain[order] * discount, len(lengths)) for order in (by_score, best))
+    missed = 1.0 - np.divide(reached, ideal, out=np.ones_like(ideal), where=ideal > 0.0)
     return np.maximum(missed, 0.0)[number]
 
 

@@ -95,10 +95,10 @@ def counts_of(scores: Array) -> Counts:
 
 def _by_place(bits: Array, low_bits: int, places: int) -> tuple[Ints, Ints]:
     """Rows and significands by the bits from ``low_bits`` up."""
-    at = (bits >> low_bits) % places
+    place = (bits >> low_bits) % places
     rows, significands = np.zeros(places, np.int64), np.zeros(places, np.int64)
-    np.add.at(rows, at, 1)
-    np.add.at(significands, at, np.where(bits > 0, bits & 0x007F_FFFF | 0x0080_0000, 0).astype(np.int64))
+    np.add.at(rows, place, 1)
+    np.add.at(significands, place, np.where(bits > 0, bits & 0x007F_FFFF | 0x0080_0000, 0).astype(np.int64))
     return rows, significands
 
 

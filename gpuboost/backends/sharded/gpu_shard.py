@@ -65,7 +65,7 @@ def gpus_in_turn() -> Iterator[Callable[[], CupyRuntime]]:
         DeviceError: if there is none.
     """
     choose("cuda")
-    names = [one.name for one in devices() if one.kind == "cuda" and one.usable]
+    names = [device.name for device in devices() if device.kind == "cuda" and device.usable]
     return (partial(own_runtime, name) for name in cycle(names))
 
 
@@ -198,5 +198,5 @@ class GpuShard:
     def trees(self, trees: tuple[DeviceTree, ...]) -> tuple[FittedTree, ...]:
         """The trees on the host; (), except for the first shard, as all have the same. Waits and raises GPU errors."""
         ensemble = Ensemble(np.empty(0), self._data.cuts, tuple(tree.as_tree() for tree in trees), (1.0,) * len(trees))
-        found = self._cuda.collect(ensemble).trees
-        return found if self._rank == 0 else ()
+        host_trees = self._cuda.collect(ensemble).trees
+        return host_trees if self._rank == 0 else ()

@@ -77,8 +77,8 @@ class ShardedGpus(Machine):
         rendezvous = driver.workers.rendezvous() if self.by == "host" else None
         driver.ask_each(GpuShard.join, [(self.shards, rank, name, rendezvous) for rank in range(self.shards)])
         total = len(y) if multiplicity is None else int(multiplicity.sum(dtype=np.int64))
-        most = 1 if multiplicity is None else int(multiplicity.max(initial=1))
-        totals = Totals(len(y), total, most, 1.0 if weight is None else weight_scale(weight))
+        max_multiplicity = 1 if multiplicity is None else int(multiplicity.max(initial=1))
+        totals = Totals(len(y), total, max_multiplicity, 1.0 if weight is None else weight_scale(weight))
         driver.ask_each(GpuShard.hold, [(source, cuts, a, totals) for source, a in zip(sources, firsts, strict=True)])
         bins = self._array(self._calls.keep(1, GpuShard.receive, 0)[0], (len(y), cuts.n_features))
         return TrainingSet(DenseBins(bins, bins), cuts, y, weight, multiplicity, query_start)
@@ -137,8 +137,8 @@ class ShardedGpus(Machine):
         k, g = target.gradients.g.shape[0], target.gradients.g
         numbers = self._calls.keep(k, GpuShard.grow_together, g, target.version, searched.g, candidates, limits)
         trees: list[RemoteTree] = []
-        made = (RemoteStructure(self._array(one, ()), j, target.version, trees) for j, one in enumerate(numbers))
-        return tuple(cast(Structure, one) for one in made)
+        made = (RemoteStructure(self._array(number, ()), j, target.version, trees) for j, number in enumerate(numbers))
+        return tuple(cast(Structure, structure) for structure in made)
 
     def squared_norms(self, gradients: Gradients) -> NDArray[np.float64]:
         return np.asarray(self._calls.ask(GpuShard.squared_norms, gradients.g)[0])
@@ -183,8 +183,8 @@ class ShardedGpus(Machine):
 
     def add_tree(self, scores: Array, tree: FittedTree, factor: float, bins: Bins, cuts: Cuts) -> None:
         if isinstance(scores, Distributed):
-            given: Any = tree
-            known = given.host or given.ref if isinstance(given, RemoteTree) else given
+            new_tree: Any = tree
+            known = new_tree.host or new_tree.ref if isinstance(new_tree, RemoteTree) else new_tree
             self._calls.tell(GpuShard.add_tree, scores, known, factor)
             return
         seen: Any = tree
@@ -203,8 +203,8 @@ class ShardedGpus(Machine):
         waiting = [tree for tree in trees if tree.host is None]
         if not waiting:
             return
-        found = self._calls.ask(GpuShard.trees, tuple(tree.ref for tree in waiting))[0]
-        for tree, host in zip(waiting, found, strict=True):
+        host_trees = self._calls.ask(GpuShard.trees, tuple(tree.ref for tree in waiting))[0]
+        for tree, host in zip(waiting, host_trees, strict=True):
             tree.host, tree.ref = host, None
 
 
@@ -212,12 +212,12 @@ def _way(offers: Sequence[Any]) -> tuple[str, str]:
     """The way to sum over shards with these offers, and the reason."""
     if len(offers) == 1:
         return "alone", "one shard has all the rows"
-    without = sum(not one.nccl for one in offers)
+    without = sum(not offer.nccl for offer in offers)
     if without:
         return "host", (
             f"CuPy of {without} of {len(offers)} shards has no NCCL (pip install nvidia-nccl-cu13, or -cu12), so what "
             "they add up goes through the memory of the host, which takes longer"
         )
-    if len({one.gpu for one in offers}) < len(offers):
+    if len({offer.gpu for offer in offers}) < len(offers):
         return "host", "some share a GPU, which NCCL does not do, so what they add up goes through the host's memory"
     return "nccl", "what they add up goes by NCCL"

@@ -97,7 +97,7 @@ class ShardedGrower:
         answers = self._calls.ask(Shard.sum_up, self._number, built)
         slots = node[built, table.SLOT]
         for i, slot in enumerate(slots):
-            total = sum(unpacked(found[i], cells) for found, _ in answers)
+            total = sum(unpacked(shard_histograms[i], cells) for shard_histograms, _ in answers)
             histograms.of[slot] = np.reshape(total, -1)
         if histograms.counts.shape[1]:
             counts = sum(np.asarray(count) for _, count in answers)

@@ -41,10 +41,10 @@ class ShardedRows:
         lines = np.empty((sum(lengths), 2), np.int64)
         lines[:, 0] = np.repeat(np.arange(len(nodes)), lengths)
         lines[:, 1] = np.concatenate([node.features for node in nodes])
-        found, at_once = np.zeros((len(lines), 4)), max(1, HISTOGRAM_BYTES // (2 * 8 * CODES * len(self.units)))
+        cuts, at_once = np.zeros((len(lines), 4)), max(1, HISTOGRAM_BYTES // (2 * 8 * CODES * len(self.units)))
         for first in range(0, len(lines), at_once):
-            self._search(nodes, lines[first : first + at_once], found[first : first + at_once])
-        of_nodes = np.split(found, np.cumsum(lengths)[:-1])
+            self._search(nodes, lines[first : first + at_once], cuts[first : first + at_once])
+        of_nodes = np.split(cuts, np.cumsum(lengths)[:-1])
         return [best_of(best, node.features) for node, best in zip(nodes, of_nodes, strict=True)]
 
     def divide(self, nodes: list[VectorNode], first: int) -> list[Division]:
@@ -54,7 +54,7 @@ class ShardedRows:
         counts, sums = (reduce(add, part) for part in zip(*answers, strict=True))
         return [Division(None, None, int(count), of) for count, of in zip(counts, sums, strict=True)]
 
-    def _search(self, nodes: list[VectorNode], lines: Array, found: Array) -> None:
+    def _search(self, nodes: list[VectorNode], lines: Array, cuts: Array) -> None:
         """Add up the histograms of some lines, and search them."""
         numbers = np.array([node.number for node in nodes])
         answers = self._calls.ask(Shard.histograms_together, self._tree, numbers, lines)
@@ -66,6 +66,6 @@ class ShardedRows:
         )  # fmt: skip
         self._pool.run(
             lambda part: vector_split.search_histograms(
-                rows, self._limits, lines, *self._kinds, *share(len(lines), part, self._pool.size), cells, counts, found
+                rows, self._limits, lines, *self._kinds, *share(len(lines), part, self._pool.size), cells, counts, cuts
             )
         )

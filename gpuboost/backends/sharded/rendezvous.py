@@ -25,16 +25,16 @@ class LocalRendezvous:
             self._wait_until(lambda: self._leaving == 0)
             self._given[rank] = array
             if len(self._given) == size:
-                self._found = combined([self._given[one] for one in range(size)], how)
+                self._found = combined([self._given[shard_rank] for shard_rank in range(size)], how)
                 self._given, self._leaving = {}, size
                 self._gate.notify_all()
             self._wait_until(lambda: self._leaving > 0)
-            found = self._found
-            assert found is not None
+            combined_array = self._found
+            assert combined_array is not None
             self._leaving -= 1
             if self._leaving == 0:
                 self._gate.notify_all()
-            return found
+            return combined_array
 
     def abort(self) -> None:
         with self._gate:

@@ -37,14 +37,14 @@ class ShardRows:
         self._make_slots(len(built))
         node[built, table.SLOT] = np.arange(len(built))
         histograms.build(self._tree, np.stack([built, none, none], axis=1))
-        found, cells = [], self._rows.layout.n_cells
-        for i, at in enumerate(built):
-            size = int(node[at, table.END] - node[at, table.BEGIN])
+        node_histograms, cells = [], self._rows.layout.n_cells
+        for i, node_number in enumerate(built):
+            size = int(node[node_number, table.END] - node[node_number, table.BEGIN])
             is_packed = size <= histograms.packed_rows
-            own = histograms.of[i, :cells] if is_packed else histograms.of[i]
+            histogram = histograms.of[i, :cells] if is_packed else histograms.of[i]
             parts = [histograms.part(line, is_packed=is_packed) for line in histograms.shared[i] if line >= 0]
-            found.append(np.add.reduce([own, *parts]))
-        return found, histograms.counts[: len(built)].copy() if histograms.counts.shape[1] else None
+            node_histograms.append(np.add.reduce([histogram, *parts]))
+        return node_histograms, histograms.counts[: len(built)].copy() if histograms.counts.shape[1] else None
 
     def sort(self, chosen: NDArray[np.int64], rule: Array, left_sets: Array) -> NDArray[np.int64]:
         """Sort the rows of these nodes into their children; (c,) numbers of rows that went left."""

@@ -105,15 +105,15 @@ class Shard:
         return (self._cpu.start(self._data, bias),), None
 
     def differentiate(self, loss: Loss, scores: Array, curvature: float | None) -> tuple[tuple[Array, Array], None]:
-        found = self._cpu.gradients(loss, scores, self._data, curvature)
-        return (found.g, found.h), None
+        gradients = self._cpu.gradients(loss, scores, self._data, curvature)
+        return (gradients.g, gradients.h), None
 
     def differentiate_drawn(
         self, loss: DrawnLoss, scores: Array, curvature: float | None, key: Key
     ) -> tuple[tuple[Array, Array], None]:
         """Row numbers in the stream count the rows of all shards."""
-        found = self._cpu.drawn_gradients(loss, scores, self._data, curvature, key, self._first)
-        return (found.g, found.h), None
+        gradients = self._cpu.drawn_gradients(loss, scores, self._data, curvature, key, self._first)
+        return (gradients.g, gradients.h), None
 
     def row_losses(self, loss: Loss, scores: Array) -> tuple[tuple[Array], None]:
         return (self._cpu.losses(loss, scores, self._data),), None
@@ -136,8 +136,8 @@ class Shard:
         n = gradients.g.shape[1]
         if rows is None and self._first:
             rows = np.arange(n, dtype=np.int32)
-        at = EVERY_ROW if rows is None else rows + np.int32(self._first)
-        return (self._cpu.noise(gradients, at if rows is not None else None, noise).g,), None
+        row_numbers = EVERY_ROW if rows is None else rows + np.int32(self._first)
+        return (self._cpu.noise(gradients, row_numbers if rows is not None else None, noise).g,), None
 
     # which rows
 
@@ -186,9 +186,9 @@ class Shard:
         n, whole = self._data.n_rows, self._first - self._first % philox.NUMBERS
         words, stop = np.empty(philox.NUMBERS, np.uint32), self._first + n
         out = np.empty(-(-(stop - whole) // philox.NUMBERS) * philox.NUMBERS, np.uint32)
-        for at in range(0, len(out), philox.NUMBERS):
-            philox.numbers((whole + at) // 4, *key.words, words)
-            out[at : at + philox.NUMBERS] = words
+        for offset in range(0, len(out), philox.NUMBERS):
+            philox.numbers((whole + offset) // 4, *key.words, words)
+            out[offset : offset + philox.NUMBERS] = words
         return out[self._first - whole :][:n]
 
     def node_control_variate(
@@ -253,10 +253,10 @@ class Shard:
     ) -> Array:
         """Put all rows of the target into the root; return the (s, 2) sums of their integers."""
         g, h, m = searched.g, searched.h, cpu_sums.multiplicity_of(searched)
-        packed, one = np.empty((g.shape[1], len(g)), np.int64), np.empty(g.shape[1], np.int64)
+        packed, column = np.empty((g.shape[1], len(g)), np.int64), np.empty(g.shape[1], np.int64)
         for output, scale in enumerate(scales):
-            fixed_point.pack(g[output], h[output], m, *scale, 0, len(one), one, np.zeros(8, np.int64))
-            packed[:, output] = one
+            fixed_point.pack(g[output], h[output], m, *scale, 0, len(column), column, np.zeros(8, np.int64))
+            packed[:, output] = column
         columns = self._every_column.of(self._data.bins)
         columns = columns if target.rows is None else np.ascontiguousarray(columns[:, target.rows])
         self._shared_trees[tree] = TreeOfShard(columns, packed, self._data.cuts, self._pool)

@@ -29,12 +29,14 @@ class TreeOfShard:
         rows = [self._nodes[number].rows for number in nodes.tolist()]
         s = self._packed.shape[1]
         cells, counts = np.zeros((len(lines), CODES, s, 2), np.int64), np.zeros((len(lines), CODES), np.int64)
-        given = (
+        row_inputs = (
             self._columns, np.concatenate(rows), np.cumsum([0, *map(len, rows)]), self._packed,
             np.empty((0, s, 2), np.int64), np.empty((s, 2)),
         )  # fmt: skip
         self._pool.run(
-            lambda part: vector_split.histograms(given, lines, *share(len(lines), part, self._pool.size), cells, counts)
+            lambda part: vector_split.histograms(
+                row_inputs, lines, *share(len(lines), part, self._pool.size), cells, counts
+            )
         )
         return cells, counts
 

@@ -60,11 +60,11 @@ def column_costs(value: Any, n_columns: int, names: tuple[str, ...] | None) -> C
         return None
     if not isinstance(value, FeatureCosts):
         raise RecipeError(f"feature_costs: must be None or a gb.FeatureCosts; got {shown(value)}.")
-    given, tradeoff = value.feature, float(value.tradeoff)
-    if isinstance(given, Mapping):
-        costs = _of_mapping(given, 0.0, n_columns, names, "feature_costs: feature")
+    feature_costs, tradeoff = value.feature, float(value.tradeoff)
+    if isinstance(feature_costs, Mapping):
+        costs = _of_mapping(feature_costs, 0.0, n_columns, names, "feature_costs: feature")
     else:
-        costs = list(given) if isinstance(given, tuple) else [given] * n_columns
+        costs = list(feature_costs) if isinstance(feature_costs, tuple) else [feature_costs] * n_columns
     if len(costs) != n_columns:
         raise RecipeError(
             f"feature_costs: feature must have one cost for each of the {n_columns} columns of X; got {len(costs)}. "

@@ -85,7 +85,7 @@ def forced_to_json(value: Any) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, Mapping):
-        return {key: forced_to_json(one) for key, one in value.items()}
+        return {key: forced_to_json(field) for key, field in value.items()}
     if value is None or isinstance(value, (str, int, float)):
         return value
     return os.fspath(value)
@@ -98,5 +98,5 @@ def forced_from_json(value: Any, level: int = 1) -> Any:
     known = isinstance(value, dict) and level <= MOST_LEVELS and {"feature", "threshold"} <= set(value) <= KEYS
     if not known or not all(isinstance(value[key], (str, int, float)) for key in ("feature", "threshold")):
         raise InputError(f"model file: parameters.forced_splits: must be {RULE}; found {shown(value)}.")
-    sides = {key: one for key, one in value.items() if key in ("left", "right") and one is not None}
-    return {**value, **{key: forced_from_json(one, level + 1) for key, one in sides.items()}}
+    sides = {key: side for key, side in value.items() if key in ("left", "right") and side is not None}
+    return {**value, **{key: forced_from_json(side, level + 1) for key, side in sides.items()}}

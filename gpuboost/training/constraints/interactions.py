@@ -29,7 +29,7 @@ def interaction_sets(value: Any, n_columns: int, names: tuple[str, ...] | None) 
     every = tuple(range(n_columns))
     if isinstance(value, str) and value in WORDS:
         return Interactions((every,), WORDS[value]) if n_columns > WORDS[value] else None
-    sets = [_members(one, value, n_columns, names) for one in _listed(value, value)]
+    sets = [_members(column_set, value, n_columns, names) for column_set in _listed(value, value)]
     rest = set(every).difference(*sets)
     sets += [tuple(sorted(rest))] if rest else []
     return None if every in sets else Interactions(tuple(dict.fromkeys(sets)))
@@ -41,10 +41,10 @@ def _listed(value: Any, whole: Any) -> Collection[Any]:
     return value
 
 
-def _members(one: Any, whole: Any, n_columns: int, names: tuple[str, ...] | None) -> tuple[int, ...]:
+def _members(column_set: Any, whole: Any, n_columns: int, names: tuple[str, ...] | None) -> tuple[int, ...]:
     """The columns of one set, increasing."""
     try:
-        numbers = {column_number(item, names, n_columns, "interaction_cst") for item in _listed(one, whole)}
+        numbers = {column_number(item, names, n_columns, "interaction_cst") for item in _listed(column_set, whole)}
     except InputError as error:
         raise RecipeError(str(error)) from None
     return tuple(sorted(numbers))

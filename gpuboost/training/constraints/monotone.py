@@ -78,7 +78,7 @@ def _named(value: Mapping[Any, Any], names: tuple[str, ...] | None, n_columns: i
     return tuple(directions)
 
 
-def _constraint(one: Any, of: str) -> int:
-    if isinstance(one, (bool, np.bool_)) or not isinstance(one, Real) or one not in (-1, 0, 1):
-        raise RecipeError(f"monotonic_cst: must be {RULE}; got {one!r} for {of}.")
-    return int(float(one))
+def _constraint(direction: Any, of: str) -> int:
+    if isinstance(direction, (bool, np.bool_)) or not isinstance(direction, Real) or direction not in (-1, 0, 1):
+        raise RecipeError(f"monotonic_cst: must be {RULE}; got {direction!r} for {of}.")
+    return int(float(direction))

@@ -69,9 +69,9 @@ class TracedBackend:
     def __getattr__(self, name: str) -> Any:
         verb = getattr(self._machine, name)
 
-        def traced(*given: Any, **named: Any) -> Any:
+        def traced(*arguments: Any, **named: Any) -> Any:
             with self._runtime.purpose(_OF_VERB.get(name, "other")):
-                return verb(*given, **named)
+                return verb(*arguments, **named)
 
         return traced
 

@@ -32,9 +32,9 @@ def encoded_features(
     categories: how many each of the first columns has; the others are numeric. Statistics of categories are computed on
     ``runtime``, before the training: X is taken to be of float64, in the host's memory.
     """
-    most, sizes = int(params["max_bins"]), dict(enumerate(categories))
-    shared = {f: shares(np.repeat(np.arange(m) * 1.0, 2), None, min(most, FEATURE_BINS)) for f, m in sizes.items()}
-    cuts = divided([np.arange(most - 1, dtype=np.float64)] * d, shared)
+    max_bins, sizes = int(params["max_bins"]), dict(enumerate(categories))
+    shared = {f: shares(np.repeat(np.arange(m) * 1.0, 2), None, min(max_bins, FEATURE_BINS)) for f, m in sizes.items()}
+    cuts = divided([np.arange(max_bins - 1, dtype=np.float64)] * d, shared)
     if not categories:
         return cuts, recipe
     columns = Columns(d, None, (*(tuple(range(m)) for m in categories), *(None,) * (d - len(categories))))
@@ -51,7 +51,7 @@ def encoded_features(
             groups.totals(table.columns)
         places = training_columns(statistics, d, groups)
     new = sum(not isinstance(part, int) for part in places[0])
-    bins = np.arange(min(most, FEATURE_BINS) - 1, dtype=np.float64)
+    bins = np.arange(min(max_bins, FEATURE_BINS) - 1, dtype=np.float64)
     made = laid_out(None, replace(columns, statistics=statistics), cuts, places, divided([bins] * new))
     return made.cuts, recipe_of(recipe, made, d)
 

@@ -115,8 +115,8 @@ class WatchedRows:
         if metric.each is not None:
             rows = replace(data, weight=weight, multiplicity=None)
             for c, y in enumerate(np.ascontiguousarray(data.y.T)):
-                one = replace(rows, y=y)
-                yield from self._asked(metric.each, of_output(loss, c), scores[c : c + 1], one)
+                output_data = replace(rows, y=y)
+                yield from self._asked(metric.each, of_output(loss, c), scores[c : c + 1], output_data)
             return
         if (mean := metric.mean_of) is not None:
             of_mean = mean, scores, data.y, weight

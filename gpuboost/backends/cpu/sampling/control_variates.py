@@ -16,9 +16,9 @@ ByRows = Callable[[int, Callable[[int, int], None]], None]
 
 def node(gradients: Gradients, sample: Sample, before: Gradients, eta: float, by_rows: ByRows) -> Gradients:
     """q / p (g - g') + eta g' and q / p h of all rows."""
-    given, share, n = (gradients.g, gradients.h, before.g), _shares(gradients, sample), gradients.g.shape[1]
+    inputs, share, n = (gradients.g, gradients.h, before.g), _shares(gradients, sample), gradients.g.shape[1]
     g, h = np.empty_like(gradients.g), np.empty_like(gradients.h)
-    by_rows(n, lambda a, b: kernels.node_control_variate(*given, share, eta, a, b, g, h))
+    by_rows(n, lambda a, b: kernels.node_control_variate(*inputs, share, eta, a, b, g, h))
     return Gradients(g, h, gradients.multiplicity)
 
 
@@ -39,9 +39,9 @@ def leaf(
         rows, share = np.arange(n, dtype=np.int32), np.ones(n, np.float32)
     else:
         m = None if m is None else m[rows]
-    given = gradients.g, gradients.h, before.g, means, rows, share, eta
+    inputs = gradients.g, gradients.h, before.g, means, rows, share, eta
     g, h = np.empty((k, len(rows)), np.float32), np.empty((k, len(rows)), np.float32)
-    by_rows(len(rows), lambda a, b: kernels.leaf_control_variate(*given, a, b, g, h))
+    by_rows(len(rows), lambda a, b: kernels.leaf_control_variate(*inputs, a, b, g, h))
     return Gradients(g, h, m)
 
 

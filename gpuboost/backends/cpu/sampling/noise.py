@@ -48,6 +48,6 @@ def _scaled(gradients: Gradients, rows: Array | None, noise: Noise, by_rows: ByR
     seed_low, seed_high, iteration, _ = noise.key.words
     names = np.array([(noise.key / output).words[3] for output in range(k)], np.uint32)
     streams = Streams(np.uint32(seed_low), np.uint32(seed_high), np.array([iteration], np.uint32), names)
-    given = of, chosen, n, k, noise.deviation, streams, normal.TABLE.reshape(-1), out.view(np.uint32).reshape(-1)
-    by_rows(n, lambda a, b: run(a, b, 1, *given))
+    arguments = of, chosen, n, k, noise.deviation, streams, normal.TABLE.reshape(-1), out.view(np.uint32).reshape(-1)
+    by_rows(n, lambda a, b: run(a, b, 1, *arguments))
     return replace(gradients, g=out)

@@ -188,12 +188,12 @@ def _is_kept(path: Path) -> bool:
 @cache
 def compiler_versions() -> tuple[str, ...]:
     """Versions of the installed compilers; wheels for CUDA 12 have names that end in -cu12."""
-    found = []
+    versions = []
     for name in _COMPILERS:
         for package in (name, f"{name}-cu12"):
             with suppress(metadata.PackageNotFoundError):
-                found.append(f"{package} {metadata.version(package)}")
-    return tuple(found)
+                versions.append(f"{package} {metadata.version(package)}")
+    return tuple(versions)
 
 
 def _require_numba_cuda() -> None:

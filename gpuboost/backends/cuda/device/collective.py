@@ -52,8 +52,8 @@ class NcclCollective:
 
     def _reduce(self, device: Array, operation: int) -> None:
         kind = getattr(self._nccl, _NCCL_TYPES[np.dtype(device.dtype).str[1:]])
-        at, stream = device.data.ptr, self._runtime.stream.ptr
-        self._all.allReduce(at, at, device.size, kind, operation, stream)
+        pointer, stream = device.data.ptr, self._runtime.stream.ptr
+        self._all.allReduce(pointer, pointer, device.size, kind, operation, stream)
 
 
 class Rendezvous(Protocol):

@@ -21,15 +21,15 @@ Segments: TypeAlias = Sequence[Sequence[Lane]]
 
 def joined(each: Sequence[Segments], runtime: Runtime) -> list[Launch]:
     """Launches that do the work of trainings, in the order of each. Alike ones of several lanes become one launch."""
-    found: dict[tuple[Launch, ...], list[Launch]] = {}  # rounds that are repeated have the same launches
+    joint_launches: dict[tuple[Launch, ...], list[Launch]] = {}  # rounds that are repeated have the same launches
     every: list[Launch] = []
     for of_one_length in _grouped(each, len):
         for at_one_time in zip(*of_one_length, strict=True):
             for alike in _grouped(chain.from_iterable(at_one_time), _kinds):
                 for launches in zip(*alike, strict=True):
-                    if launches not in found:
-                        found[launches] = list(_joined(launches, runtime))
-                    every += found[launches]
+                    if launches not in joint_launches:
+                        joint_launches[launches] = list(_joined(launches, runtime))
+                    every += joint_launches[launches]
     return every
 
 

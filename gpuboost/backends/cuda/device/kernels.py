@@ -30,7 +30,7 @@ class Launcher:
         self._name = name
         self._parameters = parameters(text)[name]
         names = [parameter.name for parameter in self._parameters]
-        self._ordered = itemgetter(*names) if len(names) > 1 else lambda arguments: [arguments[one] for one in names]
+        self._ordered = itemgetter(*names) if len(names) > 1 else lambda arguments: [arguments[key] for key in names]
         scalars = enumerate(parameter.scalar for parameter in self._parameters)
         self._scalars = [(i, scalar) for i, scalar in scalars if scalar is not None]
 

@@ -72,11 +72,11 @@ class Member:
 
     def graph(self, segments: Segments) -> Callable[[], None]:
         """The function that queues these launches, together with graphs of the other members."""
-        own = _Graph(self.runtime, [segments])
+        graph = _Graph(self.runtime, [segments])
 
         def launch() -> None:
             self._rounds_without = 0
-            self._lock_step.launch(self, own)
+            self._lock_step.launch(self, graph)
 
         return launch
 
@@ -108,7 +108,7 @@ class LockStep:
 
     def __init__(self, runtime: Runtime, members: Sequence[Runtime]) -> None:
         self._runtime = runtime
-        self.members = tuple(Member(self, own, number) for number, own in enumerate(members))
+        self.members = tuple(Member(self, member_runtime, number) for number, member_runtime in enumerate(members))
         self._expected = set(self.members)
         self._ready: dict[Member, _Graph] = {}
         self._joint: dict[tuple[_Graph, ...], _Graph] = {}
@@ -151,7 +151,7 @@ class LockStep:
         if not self._ready or not self._expected <= self._ready.keys():
             return
         try:
-            self._launch_together([self._ready[member] for member in sorted(self._ready, key=lambda one: one.number)])
+            self._launch_together([self._ready[member] for member in sorted(self._ready, key=lambda peer: peer.number)])
         except BaseException as error:
             self._error = error
         self._go_on()
@@ -170,7 +170,7 @@ class LockStep:
             if len(self._joint) == KEPT:
                 self._runtime.wait()  # for those that may still be running
                 self._joint = {}
-            self._joint[key] = _Graph(self._runtime, [one for graph in graphs for one in graph.of_each])
+            self._joint[key] = _Graph(self._runtime, [segments for graph in graphs for segments in graph.of_each])
         for graph in graphs:
             self._runtime.follow(graph.runtime.mark())
         self._joint[key].launch()

@@ -157,8 +157,8 @@ class OneTreeOnDevice:
 
         return self._rounds.buffer(("one tree", *(length for length, _ in of.values())), make)
 
-    def _blocks(self, most: int) -> int:
-        return max(1, min(most, 8 * self._runtime.sm_count))
+    def _blocks(self, max_blocks: int) -> int:
+        return max(1, min(max_blocks, 8 * self._runtime.sm_count))
 
 
 class _Rows:
@@ -198,9 +198,9 @@ class _Rows:
         pairs = np.empty((sum(lines), 2), np.int32)
         pairs[:, 0] = np.repeat(np.arange(len(nodes)), lines)
         pairs[:, 1] = np.concatenate([node.features for node in nodes])
-        found = self._runtime.zeros(4 * len(pairs), np.float64)
+        cuts = self._runtime.zeros(4 * len(pairs), np.float64)
         parts = max(1, -(-int(records["count"].max()) // PART))
-        given = {"lines": self._runtime.upload(pairs)}
+        line_inputs = {"lines": self._runtime.upload(pairs)}
         here, counted = self._upload(records), limits.min_samples_leaf > 1
         records["count"] = [node.count for node in nodes]
         everywhere = self._upload(records)
@@ -213,7 +213,7 @@ class _Rows:
             units = (last - first) * -(-s // OF_GROUP) * parts
             self._kernel("vector_histograms")(
                 (self._blocks(units),), (THREADS,),
-                nodes=here, **given, **self._bins, **sums, first=first, last=last, parts=parts, pairs=room.pairs,
+                nodes=here, **line_inputs, **self._bins, **sums, first=first, last=last, parts=parts, pairs=room.pairs,
                 counted=counted,
             )  # fmt: skip
             self._add_up(room.histograms[: (last - first) * s * 2 * CODES])
@@ -221,12 +221,12 @@ class _Rows:
                 self._add_up(room.counts[: (last - first) * CODES])
             self._kernel("vector_search")(
                 (self._blocks(last - first),), (THREADS,),
-                nodes=everywhere, **given, **self._kinds, **sums, first=first, last=last, totals=totals,
+                nodes=everywhere, **line_inputs, **self._kinds, **sums, first=first, last=last, totals=totals,
                 units=self._units, ridge=limits.reg_lambda, least_h=limits.min_child_weight,
                 least_rows=min(limits.min_samples_leaf, 2**30), least_gain=limits.min_split_gain, noise=NOISE,
-                found=found,
+                found=cuts,
             )  # fmt: skip
-        ends, best = np.cumsum(lines), self._runtime.download(found).reshape(-1, 4)
+        ends, best = np.cumsum(lines), self._runtime.download(cuts).reshape(-1, 4)
         return [
             best_of(best[end - len(node.features) : end], node.features) for node, end in zip(nodes, ends, strict=True)
         ]
@@ -248,7 +248,7 @@ class _Rows:
         sums, here = self._sums(records, cursors), self._runtime.download(cursors)[::2].tolist()
         self._add_up(cursors)
         counts = here if self._all_reduce is None else self._runtime.download(cursors)[::2].tolist()
-        return [_divided(*one) for one in zip(nodes, here, counts, sums, strict=True)]
+        return [_divided(*arguments) for arguments in zip(nodes, here, counts, sums, strict=True)]
 
     def _sums(self, records: Array, cursors: Array | None) -> Array:
         """(nodes, s, 2) int64 sums of the rows of these nodes, or of their left children."""
@@ -271,8 +271,8 @@ class _Rows:
     def _upload(self, records: Array) -> Array:
         return self._runtime.upload(as_bytes(records))
 
-    def _blocks(self, most: int) -> int:
-        return max(1, min(most, 8 * self._runtime.sm_count))
+    def _blocks(self, max_blocks: int) -> int:
+        return max(1, min(max_blocks, 8 * self._runtime.sm_count))
 
 
 def _divided(node: VectorNode, here: int, count: int, sums: Array) -> Division:

@@ -83,5 +83,5 @@ class DeviceSketches:
             made["g"], made["h"], of.multiplicity, states=made["states"], sample=of.sample, lost=of.lost
         )
 
-    def _blocks(self, most: int) -> int:
-        return max(1, min(most, 4 * self._runtime.sm_count))
+    def _blocks(self, max_blocks: int) -> int:
+        return max(1, min(max_blocks, 4 * self._runtime.sm_count))

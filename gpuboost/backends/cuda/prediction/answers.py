@@ -83,16 +83,16 @@ class CudaAnswers:
         return self._linked("write_classes", scores, scores.shape[::-1], "probabilities", k=scores.shape[0])
 
     def _of_labels(
-        self, name: str, scores: Array, shape: tuple[int, ...], dtype: DTypeLike, result: str, **given: Any
+        self, name: str, scores: Array, shape: tuple[int, ...], dtype: DTypeLike, result: str, **arguments: Any
     ) -> Array:
         n, out = scores.shape[1], self._runtime.empty(shape, dtype)
-        self._labels(name)(self._blocks(n), (THREADS,), scores=scores, n=n, **given, **{result: out})
+        self._labels(name)(self._blocks(n), (THREADS,), scores=scores, n=n, **arguments, **{result: out})
         return out
 
-    def _linked(self, name: str, scores: Array, shape: tuple[int, ...], result: str, **given: Any) -> Array:
+    def _linked(self, name: str, scores: Array, shape: tuple[int, ...], result: str, **arguments: Any) -> Array:
         n, out = scores.shape[1], self._runtime.empty(shape, np.float64)
         kernel = self._probabilities(name, *probability_formulas())
-        kernel(self._blocks(n), (THREADS,), scores=scores, n=n, **given, **{result: out})
+        kernel(self._blocks(n), (THREADS,), scores=scores, n=n, **arguments, **{result: out})
         return out
 
     def _blocks(self, n: int) -> tuple[int]:

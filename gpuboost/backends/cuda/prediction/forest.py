@@ -42,10 +42,10 @@ class DeviceForest:
         take_turns = np.array_equal(outputs, np.arange(len(outputs)) % ensemble.n_outputs)
         pairs = list(zip(ensemble.trees, ensemble.factors, strict=True))
         steps = [_steps(tree.nodes, ensemble.cuts) for tree in ensemble.trees]
-        counts = [len(one) for one in steps]
-        compact = [_compact(one) for one in steps]
-        small = all(one is not None and len(one) <= STAGE_NODES for one in compact)
-        depth = np.array([_depth(one) for one in steps] or [0], np.int32)
+        counts = [len(tree_steps) for tree_steps in steps]
+        compact = [_compact(tree_steps) for tree_steps in steps]
+        small = all(compact_steps is not None and len(compact_steps) <= STAGE_NODES for compact_steps in compact)
+        depth = np.array([_depth(tree_steps) for tree_steps in steps] or [0], np.int32)
 
         def joined(parts: list[Any], empty: Any) -> Array:
             return runtime.upload(np.concatenate(parts) if parts else empty)
@@ -66,11 +66,11 @@ class DeviceForest:
 
     def begins_with(self, asked: Ensemble) -> bool:
         """True if the first trees here are those of ``asked``, as of the first rounds of a model."""
-        own, n = self.ensemble, len(asked.trees)
-        if own is asked:
+        ensemble, n = self.ensemble, len(asked.trees)
+        if ensemble is asked:
             return True
-        same = own.cuts is asked.cuts and own.bias is asked.bias and own.factors[:n] == asked.factors
-        return same and all(map(is_, own.trees, asked.trees))
+        same = ensemble.cuts is asked.cuts and ensemble.bias is asked.bias and ensemble.factors[:n] == asked.factors
+        return same and all(map(is_, ensemble.trees, asked.trees))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,11 +89,13 @@ class CompleteForest:
         """Upload an ensemble of trees that are on the host; None if a tree is too deep, or features are too many."""
         trees, cuts = ensemble.trees, ensemble.cuts
         steps = [_steps(tree.nodes, cuts) for tree in trees]
-        depth = np.array([_depth(one) for one in steps] or [0], np.int32)
+        depth = np.array([_depth(tree_steps) for tree_steps in steps] or [0], np.int32)
         if not trees or depth.max() > DEEPEST or cuts.n_features > MOST_FEATURES:
             return None
         begin = np.concatenate([[0], np.cumsum(1 << depth)]).astype(np.int64)
-        first = np.concatenate([[0], np.cumsum([len(one) for one in steps])])  # node of each tree, of all nodes
+        first = np.concatenate(
+            [[0], np.cumsum([len(tree_steps) for tree_steps in steps])]
+        )  # node of each tree, of all nodes
         every = np.concatenate(steps)
         words = _words(every)
         values = np.concatenate([factor * tree.value for tree, factor in zip(trees, ensemble.factors, strict=True)])
@@ -102,17 +104,17 @@ class CompleteForest:
         sets = np.zeros((1 if of_sets is None else begin[-1], 8), np.uint32)
         for levels in np.unique(depth):
             (some,) = np.nonzero(depth == levels)
-            at = first[some][:, None]  # (trees, nodes of the level): which node has that place
+            node = first[some][:, None]  # (trees, nodes of the level): which node has that place
             base, shift = first[some][:, None], 0
             for _ in range(levels):
-                place = begin[some][:, None] + shift + np.arange(at.shape[1])
-                nodes[place] = words[at]
+                place = begin[some][:, None] + shift + np.arange(node.shape[1])
+                nodes[place] = words[node]
                 if of_sets is not None:
-                    sets[place] = of_sets[at]
-                leaf = every[at, 0] < 0
-                sides = [np.where(leaf, at, base + every[at, side]) for side in (2, 3)]
-                shift, at = shift + at.shape[1], np.stack(sides, axis=2).reshape(len(some), -1)
-            leaves[begin[some][:, None] + np.arange(at.shape[1])] = values[at]
+                    sets[place] = of_sets[node]
+                leaf = every[node, 0] < 0
+                sides = [np.where(leaf, node, base + every[node, side]) for side in (2, 3)]
+                shift, node = shift + node.shape[1], np.stack(sides, axis=2).reshape(len(some), -1)
+            leaves[begin[some][:, None] + np.arange(node.shape[1])] = values[node]
         upload = runtime.upload
         return cls(
             upload(nodes), upload(leaves), upload(sets), upload(begin[:-1]), upload(depth), of_sets is not None
@@ -131,8 +133,8 @@ def _sets(nodes: Nodes, cuts: Cuts) -> Any:
     """(v, 8) uint32"""
     feature = np.maximum(nodes.feature, 0)
     missing, sets = cuts.n_bins[feature], nodes.left_set.astype(np.uint32)
-    (at,) = np.nonzero(nodes.missing_left & cuts.is_categorical[feature] & (nodes.feature >= 0))
-    sets[at, missing[at] >> 5] |= np.uint32(1) << (missing[at] & 31).astype(np.uint32)
+    (index,) = np.nonzero(nodes.missing_left & cuts.is_categorical[feature] & (nodes.feature >= 0))
+    sets[index, missing[index] >> 5] |= np.uint32(1) << (missing[index] & 31).astype(np.uint32)
     return sets
 
 
@@ -164,8 +166,10 @@ def _compact(steps: Any) -> Any:
     if feature.max(initial=0) > 0xFFFF or not np.array_equal(right[~leaf], left[~leaf] + 1):
         return None
     turn, limit = _limits(steps)
-    own = np.where(leaf, np.arange(len(steps)), left).astype(np.uint32) | np.where(_by_set(steps), BY_SET, np.uint32(0))
-    return np.stack([turn | limit << 8 | np.maximum(feature, 0).astype(np.uint32) << 16, own], axis=1)
+    left_word = np.where(leaf, np.arange(len(steps)), left).astype(np.uint32) | np.where(
+        _by_set(steps), BY_SET, np.uint32(0)
+    )
+    return np.stack([turn | limit << 8 | np.maximum(feature, 0).astype(np.uint32) << 16, left_word], axis=1)
 
 
 def _depth(steps: Any) -> int:

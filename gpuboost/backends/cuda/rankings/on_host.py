@@ -41,6 +41,6 @@ class GradientsOfHost:
         if self._on_host is None or self._on_host[0] is not data:
             y = data.y if isinstance(data.y, np.ndarray) else self._runtime.download(self._arrays.array(data.y, float))
             self._on_host = data, replace(data, y=y)
-        found = self._losses.derivatives(loss, self._runtime.download(scores), self._on_host[1], curvature)
-        for values, to in zip(found, (made.g, made.h), strict=True):
+        derivatives = self._losses.derivatives(loss, self._runtime.download(scores), self._on_host[1], curvature)
+        for values, to in zip(derivatives, (made.g, made.h), strict=True):
             self._runtime.copy(to, self._runtime.upload(np.ascontiguousarray(values)))

@@ -96,14 +96,14 @@ class RankingGradients:
         start = np.ascontiguousarray(data.lists(), np.int64)
         lengths, gains, upload = np.diff(start), gains_of(loss), self._runtime.upload
         longest = int(lengths.max(initial=0))
-        most = longest if loss.truncation is None else min(loss.truncation, longest)
-        count = np.minimum(most, np.maximum(lengths - 1, 0))  # the last place has nothing below it
+        truncation = longest if loss.truncation is None else min(loss.truncation, longest)
+        count = np.minimum(truncation, np.maximum(lengths - 1, 0))  # the last place has nothing below it
         leader_start = np.concatenate([[0], np.cumsum(count)])
         leaders = np.arange(leader_start[-1]) + np.repeat(start[:-1] - leader_start[:-1], count)
         discounts, scales = discounts_of(longest), np.ones(len(lengths))
         y = data.y if isinstance(data.y, np.ndarray) else self._runtime.download(self._arrays.array(data.y, float))
         if loss.uses_ideal:
-            worth = (np.ones(longest), longest) if loss.weighs_precision else (discounts, most)
+            worth = (np.ones(longest), longest) if loss.weighs_precision else (discounts, truncation)
             ranking.scales(y, gains, start, *worth, scales)
         return _QueryConstants(
             start=upload(start.astype(np.int32)),
@@ -113,7 +113,7 @@ class RankingGradients:
             scales=upload(scales),
             discounts=upload(discounts.astype(np.float32)),
             gain=upload(document_gains(gains, y)),
-            most=most,
+            most=truncation,
             n_leaders=len(leaders),
         )
 
