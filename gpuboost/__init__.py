@@ -28,11 +28,11 @@ def __getattr__(name: str) -> Any:
     if module is None:
         raise AttributeError(f"module 'gpuboost' has no attribute {name!r}")
     with no_collection():  # scikit-learn, numba and this package make lasting objects only
-        found: Any = import_module(module)
+        attribute: Any = import_module(module)
     if name not in public.MODULES:
-        found = getattr(found, name)
-    globals()[name] = found
-    return found
+        attribute = getattr(attribute, name)
+    globals()[name] = attribute
+    return attribute
 
 
 def __dir__() -> list[str]:

@@ -40,12 +40,15 @@ _OPTIONS = {"frozen", "slots", "eq", "repr", "weakref_slot"}
 
 def _is_plain(record: type[Any]) -> bool:
     """True for a class with a docstring that derives from no record, and whose fields are all given by position."""
-    own = vars(record)
+    attributes = vars(record)
     return not (
-        own.get("__doc__") is None  # then dataclasses writes one, from the signature of its own ``__init__``
-        or "__init__" in own
+        attributes.get("__doc__") is None  # then dataclasses writes one, from the signature of its own ``__init__``
+        or "__init__" in attributes
         or any(map(is_dataclass, record.__bases__))
-        or any(isinstance(one, Field) and (not one.init or one.kw_only is True) for one in own.values())
+        or any(
+            isinstance(attribute, Field) and (not attribute.init or attribute.kw_only is True)
+            for attribute in attributes.values()
+        )
     )
 
 
@@ -115,8 +118,8 @@ _FACTORY = _Factory()
 
 def _comparison(record: type[Any]) -> tuple[Callable[[Any, object], bool], Callable[[Any], int]]:
     """``__eq__`` and ``__hash__`` by the fields."""
-    values = _values([one.name for one in fields(record) if one.compare])
-    hashed = _values([one.name for one in fields(record) if (one.compare if one.hash is None else one.hash)])
+    values = _values([field.name for field in fields(record) if field.compare])
+    hashed = _values([field.name for field in fields(record) if (field.compare if field.hash is None else field.hash)])
 
     def equal(self: Any, other: object) -> bool:
         return values(self) == values(other) if other.__class__ is self.__class__ else NotImplemented
@@ -138,7 +141,7 @@ def _values(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
 
 @recursive_repr()
 def _told(self: Any) -> str:
-    told = (f"{one.name}={getattr(self, one.name)!r}" for one in fields(self) if one.repr)
+    told = (f"{field.name}={getattr(self, field.name)!r}" for field in fields(self) if field.repr)
     return f"{self.__class__.__qualname__}({', '.join(told)})"
 
 
@@ -161,19 +164,19 @@ def _is_frozen(record: type[Any], name: str) -> bool:
 
 def _state(self: Any) -> list[Any]:
     """The values of the fields, as ``dataclasses`` pickles them."""
-    return [getattr(self, one.name) for one in fields(self)]
+    return [getattr(self, field.name) for field in fields(self)]
 
 
 def _set_state(self: Any, state: Sequence[Any]) -> None:
-    for one, value in zip(fields(self), state, strict=False):
-        object.__setattr__(self, one.name, value)
+    for field, value in zip(fields(self), state, strict=False):
+        object.__setattr__(self, field.name, value)
 
 
 def restored(record: Any, state: Sequence[Any]) -> None:
     """``__setstate__`` of a frozen dataclass with slots; fields that the pickle's version did not have get defaults."""
-    for place, one in enumerate(fields(record)):
-        default = one.default_factory() if one.default_factory is not MISSING else one.default
-        object.__setattr__(record, one.name, state[place] if place < len(state) else default)
+    for place, field in enumerate(fields(record)):
+        default = field.default_factory() if field.default_factory is not MISSING else field.default
+        object.__setattr__(record, field.name, state[place] if place < len(state) else default)
 
 
 def declared(traits: type[C], policy: object) -> C:
@@ -186,4 +189,4 @@ def declared(traits: type[C], policy: object) -> C:
 
 @cache  # asked in every round
 def _defaults(traits: type[Any]) -> tuple[tuple[str, Any], ...]:
-    return tuple((one.name, one.default) for one in fields(traits))
+    return tuple((field.name, field.default) for field in fields(traits))

@@ -18,9 +18,9 @@ def lazy_names(package: str, modules: Mapping[str, str]) -> tuple[Callable[[str]
     def get(name: str) -> Any:
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        found = getattr(import_module(modules[name]), name)
-        setattr(sys.modules[package], name, found)
-        return found
+        attribute = getattr(import_module(modules[name]), name)
+        setattr(sys.modules[package], name, attribute)
+        return attribute
 
     def names() -> list[str]:
         return sorted({*vars(sys.modules[package]), *modules})

@@ -206,8 +206,8 @@ def completed(estimator: C) -> C:
     names = list(inspect.signature(estimator).parameters)
     if missing := [name for name in names if name not in described]:
         raise TypeError(f"{estimator.__name__}: the docstring lacks the parameter {missing[0]!r}.")
-    shared, own = _entries(ATTRIBUTES), _entries(attributes)
-    of_fit = {name: text for name, text in own.items() if name not in shared} | shared | own
+    shared, class_entries = _entries(ATTRIBUTES), _entries(attributes)
+    of_fit = {name: text for name, text in class_entries.items() if name not in shared} | shared | class_entries
     parameters = "\n".join(described[name] for name in names)
     attributes = "\n".join(of_fit.values())
     estimator.__doc__ = f"{head}Parameters\n----------\n{parameters}\n\nAttributes\n----------\n{attributes}\n"

@@ -117,11 +117,11 @@ def estimate_memory(
     return training_memory(recipe, cuts, runtime, rows, watching)
 
 
-def _categories(given: Any, d: int) -> tuple[int, ...]:
+def _categories(counts: Any, d: int) -> tuple[int, ...]:
     """Numbers of categories of the first columns. Raises RecipeError if they are none, or more than d."""
-    listed = () if given is None else given
+    listed = () if counts is None else counts
     if isinstance(listed, str) or not isinstance(listed, (Sequence, np.ndarray)) or len(listed) > d:
-        raise RecipeError(f"categories: must be a list of at most {d} whole numbers, or None; got {shown(given)}.")
+        raise RecipeError(f"categories: must be a list of at most {d} whole numbers, or None; got {shown(counts)}.")
     return tuple(parameters.integer("categories", m, 1, MOST_ROWS) for m in listed)
 
 
@@ -151,10 +151,10 @@ def _recipe(params: Mapping[str, Any], loss: Loss, n: int, d: int) -> Recipe:
     return recipe
 
 
-def _loss(given: Any, n_classes: int | None) -> Loss:
-    if given == "logistic" and n_classes is not None and n_classes > 2:
+def _loss(loss: Any, n_classes: int | None) -> Loss:
+    if loss == "logistic" and n_classes is not None and n_classes > 2:
         return losses.Softmax(n_classes)
-    return losses.get(given, n_classes)
+    return losses.get(loss, n_classes)
 
 
 def _sm_count(device: str) -> int:

@@ -127,11 +127,11 @@ class PredictionMixin(ABC):
         values: NDArray[np.float64] = self._explanations(machine, x, machine.interactions(part, x), of_pairs)
         return values
 
-    def _explanations(self, machine: Backend, x: Any, found: Array, of_columns: Callable[[Any], Any]) -> Any:
+    def _explanations(self, machine: Backend, x: Any, values: Array, of_columns: Callable[[Any], Any]) -> Any:
         """(n, k, ...) values of the columns that trees see, as (n, ...) if k is 1, and of the columns of X."""
-        n, k, *rest = found.shape
-        found = found.reshape((n, *rest)) if k == 1 else found
-        return to_caller_device(machine, x, found, None if self.columns_.statistics is None else Answer(of_columns))
+        n, k, *rest = values.shape
+        values = values.reshape((n, *rest)) if k == 1 else values
+        return to_caller_device(machine, x, values, None if self.columns_.statistics is None else Answer(of_columns))
 
     def _of_columns(self, values: Any) -> Any:
         """Values of the columns that trees see as values of the columns of X, on the last axis."""
@@ -208,7 +208,7 @@ class PredictionMixin(ABC):
     def _needed(self, frame: Any) -> Any:
         """A narwhals lazy frame, of which only the columns are read that predictions depend on."""
         self._check_columns(frame.head(0).collect().to_native(), frame.collect_schema().names())
-        used = used_columns(self.ensemble_, [one.columns for one in self.columns_.layout])
+        used = used_columns(self.ensemble_, [encoded.columns for encoded in self.columns_.layout])
         return with_only(frame, {frame.collect_schema().names()[f] for f in used})
 
     def _needs_trees(self, name: str) -> None:

@@ -147,9 +147,9 @@ class RefitMixin(ABC):
         loss: Any = saved.loss
         check_columns(rows.y, loss)
         if isinstance(loss, SavedCustom):
-            given = losses.get(saved.params["loss"], loss.n_outputs)
-            if given.name == loss.name:
-                loss = given
+            custom_loss = losses.get(saved.params["loss"], loss.n_outputs)
+            if custom_loss.name == loss.name:
+                loss = custom_loss
             loss.check_target(rows.y)  # which a loss that was read from a file refuses
         if saved.classes is not None:
             return targets.known_classes(loss, saved.params.get("class_weight"), saved.classes, rows)

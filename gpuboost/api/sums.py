@@ -101,14 +101,14 @@ def _check(first: Saved, other: Saved, number: int) -> None:
             )
 
 
-def _same_cuts(one: Cuts, other: Cuts) -> bool:
-    if one is other:
+def _same_cuts(cuts: Cuts, other: Cuts) -> bool:
+    if cuts is other:
         return True
-    pairs = zip(one.thresholds, other.thresholds, strict=False)
-    sets = zip(one.categories, other.categories, strict=False)
+    pairs = zip(cuts.thresholds, other.thresholds, strict=False)
+    sets = zip(cuts.categories, other.categories, strict=False)
     return (
-        one.n_features == other.n_features
-        and np.array_equal(one.columns, other.columns)
+        cuts.n_features == other.n_features
+        and np.array_equal(cuts.columns, other.columns)
         and all(np.array_equal(a, b) for a, b in pairs)
         and all(a is b or (a is not None and b is not None and np.array_equal(a, b)) for a, b in sets)
     )

@@ -150,9 +150,9 @@ class BestOfFamilies:
             drop = float(fits.drop[t])
             best = Smoothed(int(smooth[t]), fits.coefficients[t], *sums, output, target.version, everywhere)
         for number in chosen[chosen >= n].tolist():
-            grown, own = self.grow_tree(backend, data, target, output, self.trees[number - n])
-            if best is None or own > drop:
-                best, drop = grown, own
+            grown, tree_drop = self.grow_tree(backend, data, target, output, self.trees[number - n])
+            if best is None or tree_drop > drop:
+                best, drop = grown, tree_drop
         assert best is not None
         return best
 

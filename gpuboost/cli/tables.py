@@ -51,14 +51,14 @@ class InputTable:
 
     def facts_of_lists(self, task: str) -> dict[str, Any]:
         """The arguments of a ranker's ``fit`` that are there. InputError if there are any, and it is no ranking."""
-        given = {} if self.position is None else {"position": self.position}
+        facts = {} if self.position is None else {"position": self.position}
         if self.pairs is not None:
             winners = np.stack([self.pairs.winner, self.pairs.loser], axis=1)
-            given |= {"pairs": winners, "pairs_weight": self.pairs.weight}
-        if given and task != "rank":
-            name = next(iter(given))
+            facts |= {"pairs": winners, "pairs_weight": self.pairs.weight}
+        if facts and task != "rank":
+            name = next(iter(facts))
             raise InputError(f"--{name}: is of rankings, and this is a {task}; leave it out, or add --group.")
-        return given
+        return facts
 
 
 def read(

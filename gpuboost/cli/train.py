@@ -108,9 +108,14 @@ def _cross_validate(options: argparse.Namespace, model: Any, rows: InputTable, q
 
     rounds = model.early_stopping_rounds
     model.set_params(early_stopping_rounds=None)
-    given = {"sample_weight": rows.weight, "init_score": rows.offset, "folds": options.cv, "refit": bool(options.model)}
+    cv_arguments = {
+        "sample_weight": rows.weight,
+        "init_score": rows.offset,
+        "folds": options.cv,
+        "refit": bool(options.model),
+    }
     seed = {} if model.random_state is None else {"random_state": model.random_state}
-    result: Any = gpuboost.cv(model, rows.x, rows.y, early_stopping_rounds=rounds, **given, **seed, **queries)
+    result: Any = gpuboost.cv(model, rows.x, rows.y, early_stopping_rounds=rounds, **cv_arguments, **seed, **queries)
     if options.model:
         result.model.save_model(options.model)
     if not options.quiet:

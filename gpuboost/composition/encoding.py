@@ -33,9 +33,9 @@ def encoding_findings(
     reasons = list(_refused(learners, base_learner))
     if permutations > 1:
         reasons += _refused_of_several(sampling, langevin, execution)
-    found = tuple(Finding("refused", f"categorical_encoding: {why}") for why in reasons)
+    findings = tuple(Finding("refused", f"categorical_encoding: {why}") for why in reasons)
     why = "rows to predict have statistics of all training rows, and training rows those of the rows before them."
-    return found or (Finding("heuristic", f"categorical_encoding: {why}"),)
+    return findings or (Finding("heuristic", f"categorical_encoding: {why}"),)
 
 
 def _refused(learners: Any, base_learner: BaseLearner | None) -> Iterator[str]:

@@ -41,8 +41,8 @@ def _of_limits(limits: Limits) -> Iterator[str]:
         "random_strength": limits.random_strength > 0.0,
         "extra_trees": limits.extra_trees,
     }
-    for name, given in asked.items():
-        if given:
+    for name, is_set in asked.items():
+        if is_set:
             yield (
                 f"the search for one tree of all outputs does not look at {name}. Leave it out, or use "
                 "multi_output='one_tree_per_output'."

@@ -257,9 +257,9 @@ def smart_paper(
         if order == 1
         else smart_second_order(rho=rho, paper=True, variance_control=variance_control or "node")
     )
-    own = {} if loss is None else {"loss": loss}
+    loss_parameter = {} if loss is None else {"loss": loss}
     return {
-        **own,
+        **loss_parameter,
         "n_estimators": n_estimators,
         "learning_rate": learning_rate,
         "step": "newton",
@@ -318,9 +318,9 @@ def asynch_sgbdt_paper(
         execution = SimulatedWorkers(
             workers, **{name: value for name, value in times.items() if value is not None}, **rules
         )
-    own = {} if loss is None else {"loss": loss}
+    loss_parameter = {} if loss is None else {"loss": loss}
     return {
-        **own,
+        **loss_parameter,
         "n_estimators": n_estimators,
         "learning_rate": learning_rate,
         "growth": "leafwise",

@@ -35,5 +35,5 @@ def _of_langevin(limits: Limits, langevin: Dynamics) -> Iterator[Finding]:
 
 
 def _name(limits: Limits) -> str:
-    given = {"reg_alpha": limits.reg_alpha, "max_delta_step": limits.max_delta_step}
-    return next((name for name, value in given.items() if value > 0.0), "path_smooth")
+    penalties = {"reg_alpha": limits.reg_alpha, "max_delta_step": limits.max_delta_step}
+    return next((name for name, value in penalties.items() if value > 0.0), "path_smooth")

@@ -138,8 +138,8 @@ class HostGroups:
         return [means(order) for order in self._of.orders]
 
     def looked_up(self, columns: tuple[int, ...], keys: Integers, values: Floats, absent: float) -> Any:
-        own = joined([self._x[:, f] for f in columns], [self._of.sizes[f] for f in columns])
-        return values_of(own, keys, values, absent).astype(np.float32)
+        row_keys = joined([self._x[:, f] for f in columns], [self._of.sizes[f] for f in columns])
+        return values_of(row_keys, keys, values, absent).astype(np.float32)
 
     def _keys(self, columns: tuple[int, ...]) -> Integers:
         kept = slice(None) if self._of.kept is None else self._of.kept

@@ -57,15 +57,15 @@ def replaced(cuts: Cuts, given: Mapping[int, Thresholds]) -> Cuts:
     return divided([given.get(column, chosen) for column, chosen in enumerate(thresholds)], shared)
 
 
-def _entries(given: Any, d: int) -> list[Any]:
+def _entries(cuts: Any, d: int) -> list[Any]:
     rule = f"must be {{column: thresholds}}, or a sequence with an entry for each of {d} columns"
     if (
-        isinstance(given, (str, bytes))
-        or not hasattr(given, "__iter__")
-        or (isinstance(given, np.ndarray) and given.ndim == 0)
+        isinstance(cuts, (str, bytes))
+        or not hasattr(cuts, "__iter__")
+        or (isinstance(cuts, np.ndarray) and cuts.ndim == 0)
     ):
-        raise InputError(f"cuts: {rule}; got {given!r}.")
-    entries = list(given)
+        raise InputError(f"cuts: {rule}; got {cuts!r}.")
+    entries = list(cuts)
     if len(entries) != d:
         raise InputError(f"cuts: {rule}; got {len(entries)} entries. An entry of None is chosen from the data.")
     return entries

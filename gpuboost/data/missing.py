@@ -53,11 +53,11 @@ def marked(table: Table, missing: float | None) -> Table:
 
 
 def _marked(values: NDArray[Any], missing: float) -> NDArray[Any]:
-    found = values == missing  # in the precision of the values, so that a float32 -0.1 is found
-    if not found.any():
+    is_missing = values == missing  # in the precision of the values, so that a float32 -0.1 is found
+    if not is_missing.any():
         return values
     floats = as_floats(values).copy()
-    floats[found] = nan
+    floats[is_missing] = nan
     return floats
 
 

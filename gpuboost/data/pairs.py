@@ -62,8 +62,8 @@ def check_position(position: Any, n_rows: int) -> NDArray[np.int64] | None:
     return values.astype(np.int64)
 
 
-def _weights(given: Any, m: int) -> NDArray[np.float64]:
-    weight = real_numbers("pairs_weight", given).astype(np.float64)
+def _weights(pairs_weight: Any, m: int) -> NDArray[np.float64]:
+    weight = real_numbers("pairs_weight", pairs_weight).astype(np.float64)
     if weight.shape != (m,):
         raise InputError(f"pairs_weight: needs one number for each of {m} pairs; got shape {weight.shape}.")
     wrong = ~((weight >= 0.0) & (weight <= 1e30))

@@ -45,10 +45,10 @@ def _check_compressed(X: Any, major: str, minor: str) -> None:
         raise InputError(f"X: indptr of a sparse matrix starts at 0; got {pointers[0]}.")
     falls = pointers[1:] < pointers[:-1]
     if falls.any():
-        at = int(np.argmax(falls))
+        position = int(np.argmax(falls))
         raise InputError(
-            f"X: indptr of a sparse matrix never falls; at {major} {at} it goes from {pointers[at]} to "
-            f"{pointers[at + 1]}."
+            f"X: indptr of a sparse matrix never falls; at {major} {position} it goes from {pointers[position]} to "
+            f"{pointers[position + 1]}."
         )
     if pointers[-1] > entries:
         raise InputError(f"X: indptr of a sparse matrix ends at its {entries} stored entries; got {pointers[-1]}.")

@@ -143,11 +143,15 @@ def tables_of(
         single = dict(zip(columns, pool.map(table, ((f,) for f in columns)), strict=True))
         chosen = list(columns)
         if len(chosen) > MOST_COLUMNS and most > 1:
-            worth = {f: _worth(one, moments) for f, one in single.items()}
+            worth = {f: _worth(statistics, moments) for f, statistics in single.items()}
             chosen = sorted(sorted(chosen, key=lambda f: (-worth[f], f))[:MOST_COLUMNS])
         asked = [of for count in range(2, most + 1) for of in combinations(chosen, count)]
         asked = [of for of in asked if np.prod([float(sizes[f] + 1) for f in of]) <= MOST_KEYS]
-        joint = [one for one in pool.map(table, asked) if len(one.keys) > max(len(single[f].keys) for f in one.columns)]
+        joint = [
+            statistics
+            for statistics in pool.map(table, asked)
+            if len(statistics.keys) > max(len(single[f].keys) for f in statistics.columns)
+        ]
     return (*single.values(), *joint)
 
 

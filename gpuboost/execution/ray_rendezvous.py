@@ -29,7 +29,7 @@ class RendezvousActor:
         now = self._turns.setdefault(turn, _Turn())
         now.given[rank] = array
         if len(now.given) == size:
-            now.found = combined([now.given[one] for one in range(size)], how)
+            now.found = combined([now.given[worker] for worker in range(size)], how)
             now.given.clear()
             now.done.set()
         await now.done.wait()

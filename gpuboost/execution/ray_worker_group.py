@@ -57,8 +57,8 @@ def _usable(argument: Any) -> Any:
 def _with_own_labels(source: ShardSource) -> ShardData:
     """The rows, of which nothing that is kept lies in the object store's memory; features are binned and forgotten."""
     data = source()
-    own = {name: np.array(array) for name in KEPT if (array := getattr(data, name)) is not None}
-    return replace(data, x=shared_view(data.x), **own)
+    copies = {name: np.array(array) for name in KEPT if (array := getattr(data, name)) is not None}
+    return replace(data, x=shared_view(data.x), **copies)
 
 
 class RayWorkerGroup:

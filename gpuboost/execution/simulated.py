@@ -152,8 +152,8 @@ class SimulatedEngine:
         if coming.fails:
             return Failure(coming.worker, ticket, "a failure of the simulation", expected=True)
         structures = coming.structures or self._built(coming.worker, coming.pull)
-        given = self._rules.server_time
-        self._busy = thread_time() if given == MEASURED else self._draw(given, Stream.SERVER, number)
+        server_time = self._rules.server_time
+        self._busy = thread_time() if server_time == MEASURED else self._draw(server_time, Stream.SERVER, number)
         return Push(coming.worker, ticket, structures, coming.seconds)
 
     def replace(self, worker: int) -> bool:
@@ -179,8 +179,8 @@ class SimulatedEngine:
         structures = self._built(worker, pull)
         return structures, (thread_time() - began) / speed
 
-    def _draw(self, given: Any, name: Stream, number: int) -> float:
-        return time(name, given).seconds(self._root / name / number)
+    def _draw(self, duration: Any, name: Stream, number: int) -> float:
+        return time(name, duration).seconds(self._root / name / number)
 
     def _charge(self) -> None:
         """Advance the clock by the server's time."""

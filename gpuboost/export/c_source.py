@@ -138,15 +138,15 @@ def to_c(model: Any, path: str | os.PathLike[str] | None = None, *, function: st
 
 def _codes(trees: list[PlainTree]) -> list[tuple[int, int, bool]]:
     """First and last + 1 place of the listed codes of each node, and their side; -1, -1 for a numeric node."""
-    places, found = 0, []
+    places, code_ranges = 0, []
     for tree in trees:
         for i in range(len(tree.column)):
             if i in tree.listed:
-                found.append((places, places + len(tree.listed[i]), tree.listed_left[i]))
+                code_ranges.append((places, places + len(tree.listed[i]), tree.listed_left[i]))
                 places += len(tree.listed[i])
             else:
-                found.append((-1, -1, False))
-    return found
+                code_ranges.append((-1, -1, False))
+    return code_ranges
 
 
 def _number(value: float) -> str:

@@ -98,8 +98,9 @@ def plain(model: Any) -> PlainModel:
     names, classes = getattr(model, "feature_names_in_", None), getattr(model, "classes_", None)
     loss, columns = getattr(model, "loss_", None), getattr(model, "columns_", None)
     link, by = ("identity", 1.0) if loss is None else _link(loss, is_classifier=classes is not None)
-    one = link == "identity" and loss is not None and n_targets(loss) == 1  # the mean, where spreads are scores too
-    k = 1 if one else ensemble.n_outputs
+    # the mean, where spreads are scores too
+    mean_only = link == "identity" and loss is not None and n_targets(loss) == 1
+    k = 1 if mean_only else ensemble.n_outputs
     is_categorical = np.zeros(ensemble.cuts.n_columns, np.bool_)
     is_categorical[ensemble.cuts.columns] = ensemble.cuts.is_categorical
     trees = [

@@ -38,27 +38,31 @@ def register_skl2onnx() -> None:
 def _convert(scope: Any, operator: Any, container: Any) -> None:
     """Add the nodes and constants of the model's own graph to the container."""
     graph = to_onnx(operator.raw_operator).graph
-    given = operator.inputs[0]
-    names: dict[str, str] = {"X": given.full_name} | {
-        own.name: wanted.full_name for own, wanted in zip(graph.output, operator.outputs, strict=True)
+    model_input = operator.inputs[0]
+    names: dict[str, str] = {"X": model_input.full_name} | {
+        graph_output.name: wanted.full_name for graph_output, wanted in zip(graph.output, operator.outputs, strict=True)
     }
-    if not isinstance(given.type, FloatTensorType):
+    if not isinstance(model_input.type, FloatTensorType):
         names["X"] = scope.get_unique_variable_name("X_float")
         container.add_node(
-            "Cast", given.full_name, names["X"], name=scope.get_unique_operator_name("Cast"), to=onnx.TensorProto.FLOAT
+            "Cast",
+            model_input.full_name,
+            names["X"],
+            name=scope.get_unique_operator_name("Cast"),
+            to=onnx.TensorProto.FLOAT,
         )
 
-    def name_of(own: str) -> str:
-        if own not in names:
-            names[own] = str(scope.get_unique_variable_name(f"gpuboost_{own}"))
-        return names[own]
+    def name_of(name: str) -> str:
+        if name not in names:
+            names[name] = str(scope.get_unique_variable_name(f"gpuboost_{name}"))
+        return names[name]
 
     for constant in graph.initializer:
         values = onnx.numpy_helper.to_array(constant)
         listed = values.astype(str).tolist() if values.dtype == object else values.tolist()
         container.add_initializer(name_of(constant.name), constant.data_type, list(values.shape), listed)
     for node in graph.node:
-        attributes = {one.name: onnx.helper.get_attribute_value(one) for one in node.attribute}
+        attributes = {attribute.name: onnx.helper.get_attribute_value(attribute) for attribute in node.attribute}
         container.add_node(
             node.op_type,
             [name_of(name) for name in node.input],

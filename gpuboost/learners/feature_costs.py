@@ -49,17 +49,17 @@ class FeatureCosts:
     def __post_init__(self) -> None:
         for name in ("split", "tradeoff"):
             _check(name, getattr(self, name))
-        given = self.feature
-        if isinstance(given, Mapping):
-            for name, cost in given.items():
+        costs = self.feature
+        if isinstance(costs, Mapping):
+            for name, cost in costs.items():
                 _check(f"feature[{name!r}]", cost)
-            object.__setattr__(self, "feature", dict(given))
-        elif isinstance(given, (Sequence, np.ndarray)) and not isinstance(given, (str, bytes)) and np.ndim(given) == 1:
-            for f, cost in enumerate(given):
+            object.__setattr__(self, "feature", dict(costs))
+        elif isinstance(costs, (Sequence, np.ndarray)) and not isinstance(costs, (str, bytes)) and np.ndim(costs) == 1:
+            for f, cost in enumerate(costs):
                 _check(f"feature[{f}]", cost)
-            object.__setattr__(self, "feature", tuple(float(cost) for cost in given))
+            object.__setattr__(self, "feature", tuple(float(cost) for cost in costs))
         else:
-            _check("feature", given)
+            _check("feature", costs)
 
 
 def _check(name: str, value: Any) -> None:

@@ -75,9 +75,9 @@ class SemiGreedyDraw:
         k = ensemble.n_outputs
         for round in range(len(ensemble.trees) // k):
             nodes = [tree.nodes for tree in ensemble.trees[k * round : k * (round + 1)]]
-            split = [int(one.feature[0]) for one in nodes if one.feature[0] >= 0]
+            split = [int(tree_nodes.feature[0]) for tree_nodes in nodes if tree_nodes.feature[0] >= 0]
             group = self._group(split[0]) if split else self._first
-            self.gains[group] = sum(float(one.gain[0]) for one in nodes)
+            self.gains[group] = sum(float(tree_nodes.gain[0]) for tree_nodes in nodes)
 
     @property
     def _first(self) -> int:

@@ -79,15 +79,19 @@ class ArrayLoss(BaseLoss, ABC):
         Raises:
             RecipeError: if it returns anything else.
         """
-        found = self.functions.derivatives(*self._arguments(y, scores, weight, sizes))
+        derivatives = self.functions.derivatives(*self._arguments(y, scores, weight, sizes))
         shape = _as_seen(scores).shape
-        if not isinstance(found, (tuple, list)) or len(found) != 2 or any(np.shape(part) != shape for part in found):
-            seen = [f"{type(part).__name__} of shape {np.shape(part)}" for part in _parts(found)]
+        if (
+            not isinstance(derivatives, (tuple, list))
+            or len(derivatives) != 2
+            or any(np.shape(part) != shape for part in derivatives)
+        ):
+            seen = [f"{type(part).__name__} of shape {np.shape(part)}" for part in _parts(derivatives)]
             raise RecipeError(
                 f"derivatives: {self.name} must return g and h, two arrays of shape {shape}; it returns "
                 f"{' and '.join(seen)}."
             )
-        return found[0], found[1]
+        return derivatives[0], derivatives[1]
 
     def host_derivatives(self, scores: Array, data: TrainingSet, curvature: float | None) -> tuple[Array, Array]:
         """(k, n) float32 g and h, times the weight that is not a multiplicity, as ``Gradients`` holds them."""
@@ -222,8 +226,8 @@ def _read_only(array: Array) -> Array:
     return view
 
 
-def _parts(found: Any) -> tuple[Any, ...]:
-    return tuple(found) if isinstance(found, (tuple, list)) else (found,)
+def _parts(returned: Any) -> tuple[Any, ...]:
+    return tuple(returned) if isinstance(returned, (tuple, list)) else (returned,)
 
 
 def _arity(role: str, function: Any) -> int:
@@ -233,9 +237,11 @@ def _arity(role: str, function: Any) -> int:
         parameters = list(inspect.signature(function).parameters.values())
     except ValueError as error:  # of some built-in functions
         raise RecipeError(f"{role}: must be a function of {ARGUMENTS}; {error}.") from error
-    required = [one for one in parameters if one.default is one.empty and one.kind in (0, 1)]
+    required = [
+        parameter for parameter in parameters if parameter.default is parameter.empty and parameter.kind in (0, 1)
+    ]
     if not 2 <= len(required) <= 4 or any(
-        one.default is one.empty for one in parameters if one.kind == one.KEYWORD_ONLY
+        parameter.default is parameter.empty for parameter in parameters if parameter.kind == parameter.KEYWORD_ONLY
     ):
         raise RecipeError(f"{role}: must be a function of {ARGUMENTS}; {function!r} takes {len(required)}.")
     return len(required)

@@ -59,7 +59,7 @@ def pieces_scale(largest: float) -> float:
 
 def sum_of_pieces(sums: Iterable[int], largest: float) -> float:
     """The sum of numbers that were split into three integers, from the sums of these integers."""
-    high, middle, low = (int(one) for one in sums)
+    high, middle, low = (int(piece_sum) for piece_sum in sums)
     total = (((high << _BITS) + middle) << _BITS) + low
     return math.ldexp(total / (1 << (2 * _BITS)), 1 - math.frexp(pieces_scale(largest))[1])
 

@@ -188,8 +188,8 @@ def link_of(loss: Loss) -> tuple[Link, float]:
     """
     if not isinstance(loss, BaseLoss):
         return "other", 1.0
-    own: Any = type(loss).inverse_link
-    if own is BaseLoss.inverse_link:
+    inverse_link: Any = type(loss).inverse_link
+    if inverse_link is BaseLoss.inverse_link:
         return "identity", 1.0
     facts = loss.facts
     return (facts.link, facts.score_scale) if loss.link_scale == facts.score_scale else ("other", 1.0)
@@ -199,8 +199,8 @@ def checked_loss(loss: Any) -> Loss:
     """The loss. Raises RecipeError if it is none, such as the name of one."""
     if isinstance(loss, type) or not hasattr(loss, "task"):
         raise RecipeError(f"loss: must be a loss, such as gpuboost.losses.SquaredError(); got {shown(loss)}.")
-    found: Loss = loss
-    return found
+    checked: Loss = loss
+    return checked
 
 
 def of_output(loss: Loss, output: int) -> Loss:

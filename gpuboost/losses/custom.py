@@ -196,10 +196,10 @@ class Custom(BaseLoss):
         value = self.functions[0]
 
         def total(f: float) -> float:
-            found = math.fsum(w * value(t, f) for t, w in rows)
-            if math.isnan(found):
+            loss_sum = math.fsum(w * value(t, f) for t, w in rows)
+            if math.isnan(loss_sum):
                 raise RecipeError(f"start: {self.name} is not a number at the score {f!r}; give start a number.")
-            return found
+            return loss_sum
 
         return _least(total, self.name)
 

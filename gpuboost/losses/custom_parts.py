@@ -58,10 +58,10 @@ def first_scores(first: Start, y: Array, weight: Array, n_outputs: int) -> Array
     Raises:
         RecipeError: if the function returns something else.
     """
-    found = first(y, weight) if callable(first) else first
+    start = first(y, weight) if callable(first) else first
     if n_outputs > 1:
-        return np.concatenate([constant(score) for score in scores_of(found, n_outputs)])
-    score = _computed_start(found)
+        return np.concatenate([constant(score) for score in scores_of(start, n_outputs)])
+    score = _computed_start(start)
     return location(score, y) if callable(first) and _is_among(score, y) else constant(score)
 
 
@@ -75,25 +75,25 @@ def predictions(link: Callable[[Array], Array] | None, scores: Array) -> Array:
         return _of_rows(link, scores)
     if link is None:
         return scores[0]
-    found = link(scores[0])
-    if np.shape(found) != np.shape(scores[0]):
+    predicted = link(scores[0])
+    if np.shape(predicted) != np.shape(scores[0]):
         raise RecipeError(
             f"inverse_link: must return one prediction for each of {len(scores[0])} scores; it returns "
-            f"{_described(found)}."
+            f"{_described(predicted)}."
         )
-    return found
+    return predicted
 
 
 def _of_rows(link: Callable[[Array], Array] | None, scores: Array) -> Array:
     n = scores.shape[1]
-    found = np.ascontiguousarray(scores.T) if link is None else link(scores)
-    shape = np.shape(found)
+    predicted = np.ascontiguousarray(scores.T) if link is None else link(scores)
+    shape = np.shape(predicted)
     if len(shape) not in (1, 2) or shape[0] != n:
         raise RecipeError(
             f"inverse_link: must return one prediction, or one line of them, for each of {n} rows; it returns "
-            f"{_described(found)}."
+            f"{_described(predicted)}."
         )
-    return found
+    return predicted
 
 
 def is_number(value: Any) -> TypeGuard[float]:

@@ -321,18 +321,18 @@ class Quantiles(BaseLoss):
         return np.ascontiguousarray(np.sort(scores, axis=0).T)
 
 
-def _levels(given: Any) -> tuple[float, ...]:
+def _levels(alpha: Any) -> tuple[float, ...]:
     rule = "alpha: several quantiles need two or more increasing numbers between 0 and 1"
-    if isinstance(given, np.ndarray) and given.ndim == 1:
-        given = given.tolist()
-    flat = isinstance(given, Sequence) and not any(isinstance(level, (Sequence, np.ndarray)) for level in given)
-    if isinstance(given, (str, bytes)) or not flat:
-        raise RecipeError(f"{rule}; got {given!r}.")
-    levels = tuple(number("Quantile", "alpha", level) for level in given)
+    if isinstance(alpha, np.ndarray) and alpha.ndim == 1:
+        alpha = alpha.tolist()
+    flat = isinstance(alpha, Sequence) and not any(isinstance(level, (Sequence, np.ndarray)) for level in alpha)
+    if isinstance(alpha, (str, bytes)) or not flat:
+        raise RecipeError(f"{rule}; got {alpha!r}.")
+    levels = tuple(number("Quantile", "alpha", level) for level in alpha)
     steps = zip((0.0, *levels), (*levels, 1.0), strict=True)
     if len(levels) < 2 or not all(low < high for low, high in steps):
-        one = f" For one use Quantile({levels[0]!r})." if len(levels) == 1 else ""
-        raise RecipeError(f"{rule}; got {list(levels)!r}.{one}")
+        advice = f" For one use Quantile({levels[0]!r})." if len(levels) == 1 else ""
+        raise RecipeError(f"{rule}; got {list(levels)!r}.{advice}")
     return levels
 
 

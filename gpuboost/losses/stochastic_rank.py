@@ -99,7 +99,7 @@ class StochasticRank(BaseLoss):
 
 
 def _in_range(name: str, value: Any, least: float, largest: float) -> float:
-    given = number("StochasticRank", name, value)
-    if not least <= given <= largest:
+    parameter = number("StochasticRank", name, value)
+    if not least <= parameter <= largest:
         raise RecipeError(f"{name}: StochasticRank needs a number from {least:g} to {largest:g}; got {value!r}.")
-    return given
+    return parameter

@@ -97,9 +97,9 @@ def brier(y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:
 
 def top_k_accuracy(y: Array, scores: Array, weight: Array | None, loss: Loss, *, k: int) -> float:
     """Share of the weight of rows whose class is among the k of largest score; the later class leads among equals."""
-    own = np.take_along_axis(scores, y.astype(np.int64)[None, :], axis=0)
+    label_scores = np.take_along_axis(scores, y.astype(np.int64)[None, :], axis=0)
     later = np.arange(len(scores))[:, None] > y
-    ahead = (scores > own) | ((scores == own) & later)
+    ahead = (scores > label_scores) | ((scores == label_scores) & later)
     return mean((ahead.sum(axis=0) < k).astype(np.float64), weight)
 
 

@@ -117,7 +117,7 @@ def areas_of_classes(
         return None
     units = curves.weight_units(weight, len(y))
     positive = tuple(int(units[labels == number].sum()) for number in range(loss.n_outputs))
-    negative = tuple(int(units.sum()) - own for own in positive)
+    negative = tuple(int(units.sum()) - class_units for class_units in positive)
     for number, both in enumerate(zip(positive, negative, strict=True)):
         if not all(both):
             raise of_no_rows(number)

@@ -138,8 +138,8 @@ def values_by_query(of: Placed, y: Array, f: Array, query_start: Array, k: int |
     start, lengths = query_start[:-1], np.diff(query_start)
     values = np.full(len(lengths), np.nan)
     classes = np.ceil(np.log2(np.maximum(lengths, 1))).astype(np.int64)
-    for one in np.unique(classes):
-        lists = np.flatnonzero(classes == one)
+    for length_class in np.unique(classes):
+        lists = np.flatnonzero(classes == length_class)
         width = int(lengths[lists].max())
         if width == 0:
             continue
@@ -179,9 +179,13 @@ def gains_of(y: Array, loss: Loss, gain: tuple[float, ...] | None) -> Floats:
     table = LambdaMART(gain=gain).gains()
     if not gain and is_list_loss(loss) and len(loss.gains()):
         table = loss.gains()
-    most = len(table) - 1
-    advice = f"Give gb.metrics.ndcg(gain=[...]) a number for each label{'' if most > MOST_LABEL else ', or use map'}."
-    require((y >= 0.0) & (y <= most) & (y == np.rint(y)), y, f"ndcg knows the gain of labels 0 to {most}", advice)
+    max_label = len(table) - 1
+    advice = (
+        f"Give gb.metrics.ndcg(gain=[...]) a number for each label{'' if max_label > MOST_LABEL else ', or use map'}."
+    )
+    require(
+        (y >= 0.0) & (y <= max_label) & (y == np.rint(y)), y, f"ndcg knows the gain of labels 0 to {max_label}", advice
+    )
     return table
 
 

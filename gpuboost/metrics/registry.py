@@ -348,13 +348,15 @@ def _why_not_of_quantiles(name: str, several: bool) -> str:
     return f"it judges {'one prediction' if several else 'quantiles of several levels for'} a row; use 'quantile'"
 
 
-def _judge(name: str, family: Callable[[float], Loss], given: str, loss: Loss) -> Loss:
+def _judge(name: str, family: Callable[[float], Loss], parameter: str, loss: Loss) -> Loss:
     """The loss whose parameter the metric takes: from its name, or from the training loss if that is its family."""
-    if given:
+    if parameter:
         try:
-            return family(float(given))
+            return family(float(parameter))
         except (ValueError, GpuBoostError) as error:
-            raise InputError(f"eval_metric: in {name}:{given}, {given!r} must be its parameter: {error}") from None
+            raise InputError(
+                f"eval_metric: in {name}:{parameter}, {parameter!r} must be its parameter: {error}"
+            ) from None
     if type(loss) is family:
         return loss
     example = f"{name}:{_EXAMPLES[name]}"

@@ -143,8 +143,8 @@ def _ensemble(document: dict[str, Any]) -> Ensemble:
         strict.refuse("scale", f"there is one for each of the {len(trees) // len(bias)} rounds", len(past))
     if kind == "components":
         parts = components_from(document, len(bias), columns)
-        factors, components = tuple(factor for _, factor in parts), tuple(one for one, _ in parts)
-        _check_reach(bias, scales.max(), [(factor, largest(one)) for one, factor in parts], kind)
+        factors, components = tuple(factor for _, factor in parts), tuple(component for component, _ in parts)
+        _check_reach(bias, scales.max(), [(factor, largest(component)) for component, factor in parts], kind)
         return Ensemble(bias, cuts, (), factors, float(scales[-1]), past, components)
     pairs = _trees(trees, len(bias), columns, document["version"])
     factors = tuple(factor for _, factor in pairs)

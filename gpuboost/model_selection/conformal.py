@@ -75,10 +75,11 @@ class ConformalRegressor:
         asked = _checked(self.coverage if coverage is None else coverage, self.calibration)
         low, high, unit = bounds(self.models, self.method, self.coverage, X)
         by = self.calibration.quantile(asked, _weight_of(sample_weight, len(low))) * unit
-        found = np.column_stack([low - by, high + by])
-        empty = found[:, 0] > found[:, 1]  # calibration has taken more than the width: a point, which covers no less
-        found[empty] = found[empty].mean(axis=1, keepdims=True)
-        return found
+        intervals = np.column_stack([low - by, high + by])
+        # calibration has taken more than the width: a point, which covers no less
+        empty = intervals[:, 0] > intervals[:, 1]
+        intervals[empty] = intervals[empty].mean(axis=1, keepdims=True)
+        return intervals
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write models and scores as one JSON file, which ``gb.load_conformal`` reads.
@@ -235,12 +236,12 @@ def _checked(coverage: float, calibration: CalibrationScores) -> float:
 def _weight_of(weight: Any, n: int) -> Floats:
     """A number or (n,) weights of new rows."""
     try:
-        given = np.asarray(on_host(weight), dtype=np.float64)
+        weights = np.asarray(on_host(weight), dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        given = np.array(np.nan)
-    if given.shape not in ((), (n,)) or not (np.isfinite(given) & (given >= 0.0)).all():
+        weights = np.array(np.nan)
+    if weights.shape not in ((), (n,)) or not (np.isfinite(weights) & (weights >= 0.0)).all():
         raise InputError(
             f"sample_weight: must be a number, or one for each of {n} rows, finite and not negative; got "
             f"{shown(weight)[:80]}."
         )
-    return given
+    return weights

@@ -128,8 +128,8 @@ def _spread(model: Any, X: Any) -> Floats:
     """(n,) standard deviation of a new target, or of the draws if the loss has no model of the noise."""
     if not isinstance(getattr(model, "langevin", None), Langevin):
         return np.asarray(on_host(model.predict(X, output="std")), dtype=np.float64)
-    found = model.predict_uncertainty(X)
-    variance = np.where(np.isnan(found.total), found.knowledge, found.total)
+    uncertainty = model.predict_uncertainty(X)
+    variance = np.where(np.isnan(uncertainty.total), uncertainty.knowledge, uncertainty.total)
     spread: Floats = np.maximum(np.sqrt(variance), _LEAST_SPREAD)
     return spread
 

@@ -144,7 +144,7 @@ def dataset_of(
 ) -> Dataset:
     """A Dataset as it is, or one of X, target, weights, queries and offsets that is cut as the model asks."""
     if isinstance(data, Dataset):
-        if data.y is None or any(given is not None for given in (y, sample_weight, group, init_score)):
+        if data.y is None or any(argument is not None for argument in (y, sample_weight, group, init_score)):
             raise InputError(
                 "data: a Dataset brings target, weights and queries itself; make it with Dataset(X, y, weight=, "
                 "group=)."
@@ -154,12 +154,12 @@ def dataset_of(
         raise InputError("y: a target is needed; pass cv(model, X, y), or a Dataset that holds one.")
     data, group = without_group(data, group)
     features = as_table(data)
-    found = labelled(features, y, sample_weight, features.shape[0], group)
+    rows = labelled(features, y, sample_weight, features.shape[0], group)
     return Dataset(
         features,
-        found.y,
-        weight=found.metadata.weight,
-        group=found.metadata.group,
+        rows.y,
+        weight=rows.metadata.weight,
+        group=rows.metadata.group,
         init_score=init_score,
         max_bins=model.max_bins,
         binning=model.binning,

@@ -62,10 +62,10 @@ def _pair(fold: int, pair: Any, name: str) -> tuple[Rows, Rows]:
 def _splitter(folds: Any, n_rows: int, group: Any, random_state: Any, name: str, *, classify: bool) -> Any:
     """The splitter of scikit-learn for a number of folds."""
     n_folds = integer(name, folds, 2)
-    most = n_rows if group is None else len(query_start(group)) - 1
-    if n_folds > most:
+    max_folds = n_rows if group is None else len(query_start(group)) - 1
+    if n_folds > max_folds:
         kind = "rows" if group is None else "queries"
-        raise RecipeError(f"{name}: each needs one of the {most} {kind}; got {shown(folds)}.")
+        raise RecipeError(f"{name}: each needs one of the {max_folds} {kind}; got {shown(folds)}.")
     if group is not None:
         return GroupKFold(n_folds)
     spread = StratifiedKFold if classify else KFold

@@ -50,8 +50,8 @@ def most_settings(budget: float, rounds: int, reduction: int) -> int:
     def cost_of(settings: int) -> float:
         return cost(rungs(settings, rounds, reduction))
 
-    most, power = 1, 1
+    max_settings, power = 1, 1
     while cost_of(power) <= budget:
         fitting = bisect_right(range(power, reduction * power), budget, key=cost_of)
-        most, power = power + fitting - 1, reduction * power
-    return most
+        max_settings, power = power + fitting - 1, reduction * power
+    return max_settings

@@ -44,7 +44,7 @@ def fit_in_step(
     integer("early_stopping_rounds", patience, 1)
     rule = stopping_rule(model, patience)
     numbers = provisional(model.get_params(deep=False), len(training[0]))
-    most, rate = numbers["n_estimators"], numbers["learning_rate"]
+    max_rounds, rate = numbers["n_estimators"], numbers["learning_rate"]
     common = {
         "learning_rate": rate,
         "early_stopping_rounds": None,
@@ -54,8 +54,8 @@ def fit_in_step(
     fitted: list[GradientBoosting] = []
     histories: list[dict[str, Curves]] = [{name: {} for name in sets} for sets in watched]
     done = 0
-    while done < most:
-        rounds = min(max(done, 2 * rule.rounds, _FIRST), most - done)
+    while done < max_rounds:
+        rounds = min(max(done, 2 * rule.rounds, _FIRST), max_rounds - done)
         part = clone(model).set_params(n_estimators=rounds, **common)
         before: list[Any] = [*fitted] or [None] * len(training)
         fits = [partial(_fit, *of_fold) for of_fold in zip(training, watched, before, strict=True)]
@@ -78,10 +78,10 @@ def _fit(rows: Dataset, sets: dict[str, Dataset], earlier: Any, part: GradientBo
 
 def stopping_rule(model: GradientBoosting, patience: int) -> EarlyStopping:
     """The rule of the model's callbacks with this patience, or a new one."""
-    own = [callback for callback in model.callbacks if isinstance(callback, EarlyStopping)]
-    if not own:
+    rules = [callback for callback in model.callbacks if isinstance(callback, EarlyStopping)]
+    if not rules:
         return EarlyStopping(patience)
-    return EarlyStopping(patience, own[0].min_delta, metric=own[0].metric)
+    return EarlyStopping(patience, rules[0].min_delta, metric=rules[0].metric)
 
 
 def _best_so_far(rule: EarlyStopping, model: GradientBoosting, fitted: Any, mean: Curves) -> tuple[int, bool]:

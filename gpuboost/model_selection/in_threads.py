@@ -34,10 +34,10 @@ class Share:
 
     def fit(self, model: GradientBoosting, fit: Callable[[GradientBoosting], GradientBoosting]) -> GradientBoosting:
         """The model, fitted with this share by the function, and with its own parameters again."""
-        own = {"n_jobs": model.n_jobs, "callbacks": model.callbacks}
+        parameters = {"n_jobs": model.n_jobs, "callbacks": model.callbacks}
         stopping = () if self.stopped is None else (Cancellation(self.stopped),)
         model.set_params(n_jobs=self.n_jobs, callbacks=(*model.callbacks, *stopping))
-        return fit(model).set_params(**own)
+        return fit(model).set_params(**parameters)
 
 
 Work = Callable[[Share], GradientBoosting]
@@ -80,7 +80,7 @@ def fit_in_threads(
     pool = ThreadPoolExecutor(workers, thread_name_prefix="gpuboost-fit")
     try:
         begun = [pool.submit(_stopping_others, work, Share(total // workers, stopped)) for work in works]
-        return done + [one.result() for one in begun]
+        return done + [future.result() for future in begun]
     finally:
         stopped.set()
         pool.shutdown(cancel_futures=True)

@@ -100,7 +100,7 @@ def permutation_importance(
     score = measured(measured.rows)
     sign = 1.0 if measured.metric.higher_is_better else -1.0
     importances = np.zeros((model.n_features_in_, n_repeats))
-    used = used_columns(model.ensemble_, [one.columns for one in model.columns_.layout])
+    used = used_columns(model.ensemble_, [encoded.columns for encoded in model.columns_.layout])
     random = np.random.default_rng(random_state)
     for repeat in range(n_repeats):
         for column, x in _permuted(measured.rows, used, random.permutation(len(rows.y))):
@@ -124,9 +124,9 @@ class _Measured:
         self.metric: Metric = metrics_of(asked, self._loss, getattr(model, "eval_at", None))[0]
         group = rows.metadata.group
         self._start = query_start(group) if group is not None and is_list_loss(self._loss) else None
-        given = None if rows.metadata.offset is None else rows.metadata.offset.T
+        offsets = None if rows.metadata.offset is None else rows.metadata.offset.T
         n, k = len(rows.y), model.ensemble_.n_outputs
-        self._offset = offset_of(None, given, n, k, fitted_with=model._has_offsets())
+        self._offset = offset_of(None, offsets, n, k, fitted_with=model._has_offsets())
 
     def __call__(self, rows: Any) -> float:
         """The metric of rows (n, d), categories as codes."""
@@ -148,8 +148,8 @@ def _labelled(X: Any, y: Any, weight: Any, group: Any, offset: Any) -> LabelledR
     y, weight, offset = on_host(y), on_host(weight), on_host(offset)
     if isinstance(X, Dataset):
         return labelled_dataset(X, y, weight, group, offset)
-    given = collected(on_host(X))
-    return labelled(given, y, weight, as_table(given).shape[0], group, offset)
+    features = collected(on_host(X))
+    return labelled(features, y, weight, as_table(features).shape[0], group, offset)
 
 
 def _permuted(rows: Any, columns: list[int], order: NDArray[np.intp]) -> Iterator[tuple[int, Any]]:

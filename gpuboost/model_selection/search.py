@@ -142,9 +142,13 @@ def search(
     data.check(settings)
     trials = _trials(models, data, splits)
     best_first = _halved(trials, stages, model, data)
-    found = tuple(_trial(trial, settings[trial.number]) for trial in best_first)
-    final = data.fit(models[found[0].number].set_params(n_estimators=found[0].n_estimators)) if refit else None
-    return SearchResult(found, trials[0].metric, trials[0].higher_is_better, stages, final)
+    ranked_trials = tuple(_trial(trial, settings[trial.number]) for trial in best_first)
+    final = (
+        data.fit(models[ranked_trials[0].number].set_params(n_estimators=ranked_trials[0].n_estimators))
+        if refit
+        else None
+    )
+    return SearchResult(ranked_trials, trials[0].metric, trials[0].higher_is_better, stages, final)
 
 
 def _rounds_of(model: GradientBoosting) -> int:

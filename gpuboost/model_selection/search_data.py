@@ -56,10 +56,10 @@ class SearchData:
         InputError
             If there is no target, or the rows are not valid.
         """
-        given, by_query = (X, y, weight, group, init_score), isinstance(model, GradientBoostingRanker)
+        arguments, by_query = (X, y, weight, group, init_score), isinstance(model, GradientBoostingRanker)
         if isinstance(X, Dataset):
             held = dataset_of(model, X, y, weight, group, init_score)
-            return cls(given, held, held.y, held.weight, held.group, held.init_score, by_query)
+            return cls(arguments, held, held.y, held.weight, held.group, held.init_score, by_query)
         if y is None:
             raise InputError("y: a target is needed; pass search(model, space, X, y), or a Dataset that holds one.")
         features, group = without_group(X, group)
@@ -68,7 +68,7 @@ class SearchData:
         offset = rows.metadata.offset
         if offset is not None:
             offset = offset[0] if len(offset) == 1 else offset.T
-        return cls(given, table, rows.y, rows.metadata.weight, rows.metadata.group, offset, by_query)
+        return cls(arguments, table, rows.y, rows.metadata.weight, rows.metadata.group, offset, by_query)
 
     @property
     def n_rows(self) -> int:

@@ -54,8 +54,8 @@ def explained(model: Any, X: Any, output: Any) -> ExplainedRows:
             f"X: rows to draw must be in the host's memory; got {type(X).__name__}. Copy some of them there."
         )
     host = X if isinstance(X, Dataset) else collected(X)
-    found = np.asarray(model.predict_contributions(host))
-    contributions = found[:, output, :-1] if found.ndim == 3 else found[:, :-1]
+    all_contributions = np.asarray(model.predict_contributions(host))
+    contributions = all_contributions[:, output, :-1] if all_contributions.ndim == 3 else all_contributions[:, :-1]
     columns = replace(model.columns_, statistics=None)
     numbers = host.x[:] if isinstance(host, Dataset) else columns.encode(as_table(host))
     values = np.asarray(numbers.toarray() if hasattr(numbers, "toarray") else numbers, np.float64)
@@ -66,12 +66,12 @@ def interactions_with(model: Any, X: Any, column: int, output: int) -> Floats:
     """(n, d) the interaction of one column with each, for one output; a few rows at a time."""
     host = X if isinstance(X, Dataset) else as_table(collected(X))
     d, n = model.n_features_in_, host.shape[0]
-    found, step = np.empty((n, d)), max(1, MOST_BYTES // (8 * model.ensemble_.n_outputs * (d + 1) ** 2))
+    interactions, step = np.empty((n, d)), max(1, MOST_BYTES // (8 * model.ensemble_.n_outputs * (d + 1) ** 2))
     for first in range(0, n, step):
         some = np.arange(first, min(first + step, n))
         values = model.predict_interactions(host.take(some) if isinstance(host, Dataset) else host.rows(some))
-        found[some] = values[..., column, :-1] if values.ndim == 3 else values[:, output, column, :-1]
-    return found
+        interactions[some] = values[..., column, :-1] if values.ndim == 3 else values[:, output, column, :-1]
+    return interactions
 
 
 def column_of(names: list[str], feature: Any, argument: str = "feature") -> int:

@@ -45,9 +45,9 @@ def too_short(rounds: int, forgets: float, burn_in: float = 0.5) -> str:
         return ""
     share = burn_in if burn_in >= LEAST_SHARE else 0.5  # of less, the number of rounds would be absurd, or infinite
     needed = ceil(FORGOTTEN / (forgets * share))
-    at = f"burn_in={share:g}"
+    setting = f"burn_in={share:g}"
     return (
         f"n_estimators: the chain forgets its start in about {1.0 / forgets:.4g} rounds, 1 / (learning_rate x "
         f"shrinkage), and its burn-in is {burn_in * rounds:.4g}: draws may still be near the start, and intervals too "
-        f"narrow. {needed} rounds with {at} would do; or raise learning_rate, or shrinkage."
+        f"narrow. {needed} rounds with {setting} would do; or raise learning_rate, or shrinkage."
     )

@@ -50,8 +50,8 @@ def uncertainty(loss: Loss, members: Array, temperature: float = 1.0) -> Uncerta
     members = _checked(checked_loss(loss), members, temperature)
     if isinstance(loss, PerOutput):
         each = [uncertainty(loss.loss, members[:, [c]], temperature) for c in range(loss.n_outputs)]
-        means = [one.mean if one.mean.ndim == 1 else one.mean[:, 1] for one in each]
-        parts = [[getattr(one, part) for one in each] for part in ("total", "data", "knowledge")]
+        means = [output.mean if output.mean.ndim == 1 else output.mean[:, 1] for output in each]
+        parts = [[getattr(output, part) for output in each] for part in ("total", "data", "knowledge")]
         return Uncertainty(*(np.stack(columns, axis=1) for columns in (means, *parts)))
     if loss.task in ("binary", "multiclass"):
         return _of_classes(np.stack([_probabilities(loss, scores) for scores in members]))

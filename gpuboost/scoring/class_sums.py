@@ -31,10 +31,10 @@ class ClassSums:
 
 def class_sums(y: Array, predicted: Array, weight: Array | None, classes: int) -> ClassSums:
     """The sums of (n,) classes and predicted classes, whole numbers below ``classes``; weight (n,) or None."""
-    labels, found = (np.asarray(numbers).astype(np.int64) for numbers in (y, predicted))
-    groups = labels, found, np.where(labels == found, labels, classes)
+    labels, predictions = (np.asarray(numbers).astype(np.int64) for numbers in (y, predicted))
+    groups = labels, predictions, np.where(labels == predictions, labels, classes)
     true, of_predictions, hits = (_sums(group, weight, classes) for group in groups)
-    return ClassSums(true, of_predictions, hits, _occurs(labels, classes) | _occurs(found, classes))
+    return ClassSums(true, of_predictions, hits, _occurs(labels, classes) | _occurs(predictions, classes))
 
 
 def known_of_rows(labels: Integers, weight: Array | None, classes: int) -> tuple[Floats, NDArray[np.bool_]]:

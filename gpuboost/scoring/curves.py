@@ -37,9 +37,9 @@ def weight_units(weight: Array | None, n: int) -> Integers:
 def threshold_steps(ones: Array, score: Array, units: Integers) -> tuple[Integers, Integers]:
     """(m,) weight of the ones, and of the others, whose score is at most each of the m distinct scores, rising."""
     order = np.argsort(score, kind="stable")
-    ordered, one, units = score[order], ones[order], units[order]
+    ordered, is_one, units = score[order], ones[order], units[order]
     ends = np.append(np.flatnonzero(ordered[1:] != ordered[:-1]), len(ordered) - 1)  # the last row of each equal score
-    return np.cumsum(np.where(one, units, 0))[ends], np.cumsum(np.where(one, 0, units))[ends]
+    return np.cumsum(np.where(is_one, units, 0))[ends], np.cumsum(np.where(is_one, 0, units))[ends]
 
 
 def bound(curve: Curve, ones: int, others: int) -> float:
@@ -49,14 +49,14 @@ def bound(curve: Curve, ones: int, others: int) -> float:
 
 def area(curve: Curve, positive: Integers, negative: Integers) -> float:
     """Area under a curve; nan if it has no height. positive, negative (m,): of ``threshold_steps``."""
-    most = bound(curve, int(positive[-1]), int(negative[-1]))
-    return bounded_sum(_terms(curve, positive, negative), most) / most if most > 0.0 else math.nan
+    largest = bound(curve, int(positive[-1]), int(negative[-1]))
+    return bounded_sum(_terms(curve, positive, negative), largest) / largest if largest > 0.0 else math.nan
 
 
 def area_of_pieces(curve: Curve, sums: Integers, ones: int, others: int) -> float:
     """``area`` from the sums of the terms' three pieces."""
-    most = bound(curve, ones, others)
-    return sum_of_pieces(sums.tolist(), most) / most if most > 0.0 else math.nan
+    largest = bound(curve, ones, others)
+    return sum_of_pieces(sums.tolist(), largest) / largest if largest > 0.0 else math.nan
 
 
 def _terms(curve: Curve, positive: Integers, negative: Integers) -> NDArray[np.float64]:

@@ -66,11 +66,11 @@ def started(
     k = ensemble.n_outputs
     made = []
     for number in range(sequences):
-        own = [i for i in range(len(ensemble.trees)) if i // k % sequences == number]
+        tree_indices = [i for i in range(len(ensemble.trees)) if i // k % sequences == number]
         part = replace(
             ensemble,
-            trees=tuple(ensemble.trees[i] for i in own),
-            factors=tuple(ensemble.factors[i] * sequences for i in own),
+            trees=tuple(ensemble.trees[i] for i in tree_indices),
+            factors=tuple(ensemble.factors[i] * sequences for i in tree_indices),
         )
         made.append(RunningScores.of(backend, data, part, shrink))
     return tuple(made)

@@ -13,13 +13,13 @@ def sealed(text: str, mark: str) -> str:
 
     The checksum is CRC-32, which differs for every change of up to 32 bits in a row.
     """
-    before, found, after = text.partition(mark + UNSEALED)
-    if not found:
+    before, separator, after = text.partition(mark + UNSEALED)
+    if not separator:
         raise ValueError(f"the text has no {mark + UNSEALED!r}")
     return f"{before}{mark}{crc32(text.encode('ascii')):08x}{after}"
 
 
 def is_intact(content: bytes, mark: str, checksum: str) -> bool:
     """True if ``content`` is what ``sealed`` returned, with this checksum after the first ``mark``."""
-    before, found, after = content.partition((mark + checksum).encode())
-    return bool(found) and f"{crc32(before + (mark + UNSEALED).encode() + after):08x}" == checksum
+    before, separator, after = content.partition((mark + checksum).encode())
+    return bool(separator) and f"{crc32(before + (mark + UNSEALED).encode() + after):08x}" == checksum

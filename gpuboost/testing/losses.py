@@ -82,7 +82,7 @@ class _AnyLoss(ABC):
             for machine in self.machines():
                 computed = self._gradients(machine, scores, data, curvature)
                 for name in ("g", "h"):
-                    ours, theirs = (machine.to_host(getattr(one, name)) for one in (computed, expected))
+                    ours, theirs = (machine.to_host(getattr(gradients, name)) for gradients in (computed, expected))
                     assert ours.dtype == np.float32
                     np.testing.assert_array_equal(ours.view(np.int32), theirs.view(np.int32), err_msg=name)
 
@@ -199,13 +199,13 @@ class LossContract(_AnyLoss):
 
     def test_curvature_lies_between_the_constants_of_the_loss(self) -> None:
         """``strong_convexity`` and ``smoothness``, if the loss states one."""
-        rng, most = np.random.default_rng(5), self.loss.smoothness
-        if most is None:
+        rng, smoothness = np.random.default_rng(5), self.loss.smoothness
+        if smoothness is None:
             return
         for y in self.targets(rng, 400).tolist():
             for f in (rng.uniform(-20.0, 20.0, self.loss.n_outputs), np.zeros(self.loss.n_outputs)):
                 h = self._derivatives(y, f)[1]
-                assert h.max() <= most, (y, f)
+                assert h.max() <= smoothness, (y, f)
                 assert h.min() >= self.loss.strong_convexity, (y, f)
 
     def test_the_start_is_the_constant_of_least_loss(self) -> None:

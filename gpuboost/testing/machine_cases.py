@@ -84,7 +84,9 @@ class MachineCases(ABC):
     def applicable(cls, offers: Capabilities) -> list[str]:
         """Names of the tests that a machine with these capabilities is held to."""
         tests = [name for name in dir(cls) if name.startswith("test_")]
-        return [name for name in tests if all(getattr(offers, one) for one in needed_by(getattr(cls, name)))]
+        return [
+            name for name in tests if all(getattr(offers, capability) for capability in needed_by(getattr(cls, name)))
+        ]
 
     # cases and comparisons
 

@@ -37,8 +37,8 @@ class ModelContract(MachineCases, ABC):
         machine = self.machine()
         data, tree, leaf = self._two_leaves(machine)
         scores = machine.start(data, np.ones(1))
-        found = machine.leaf_quantiles(tree, leaf, losses.AbsoluteError(), scores, data)
-        assert collected(machine, found, data.cuts).value.tolist() == [0.0, 1.0, 9.0]
+        quantile_tree = machine.leaf_quantiles(tree, leaf, losses.AbsoluteError(), scores, data)
+        assert collected(machine, quantile_tree, data.cuts).value.tolist() == [0.0, 1.0, 9.0]
 
     @needs("line_search")
     def test_a_line_search_per_tree_is_one_length_for_all_values(self) -> None:
@@ -49,10 +49,10 @@ class ModelContract(MachineCases, ABC):
             left, right = collected(machine, tree, data.cuts).value[1:]
             data, tree, leaf = self._two_leaves(machine)
             scores = machine.start(data, np.full(1, start))
-            found = machine.line_search(tree, leaf, losses.SquaredError(), scores, data, False)
+            searched_tree = machine.line_search(tree, leaf, losses.SquaredError(), scores, data, False)
             r, f = np.array([*LEFT, *RIGHT]) - start, np.array([left] * len(LEFT) + [right] * len(RIGHT))
             rho = 0.0 if uphill else float(r @ f / (f @ f))
-            value = collected(machine, found, data.cuts).value
+            value = collected(machine, searched_tree, data.cuts).value
             assert np.allclose(value, [0.0, rho * left, rho * right], rtol=1e-6, atol=0.0)
 
     @needs("line_search")
@@ -66,8 +66,8 @@ class ModelContract(MachineCases, ABC):
         for loss, value_of in best:
             machine = self.machine()
             data, tree, leaf = self._two_leaves(machine)
-            found = machine.line_search(tree, leaf, loss, machine.start(data, np.zeros(1)), data, True)
-            value = collected(machine, found, data.cuts).value
+            searched_tree = machine.line_search(tree, leaf, loss, machine.start(data, np.zeros(1)), data, True)
+            value = collected(machine, searched_tree, data.cuts).value
             # 20 evaluations, from a value of 9.5 whose exponential is far too long, come so near
             assert np.allclose(value, [0.0, value_of(LEFT), value_of(RIGHT)], rtol=1e-4), loss.name
 
@@ -98,9 +98,9 @@ class ModelContract(MachineCases, ABC):
             for missing_left, expected in ((False, [1.0, 1.0, 4.0, 4.0]), (True, [1.0, 1.0, 4.0, 1.0])):
                 scores = machine.start(TrainingSet(layout, cuts, np.zeros(80)), np.zeros(2))
                 machine.add_tree(scores, stump(0, 1, missing_left, (2.0, 8.0), 1), 0.5, layout, cuts)
-                found = machine.to_host(scores)
-                assert not found[0].any()
-                assert found[1].tolist() == expected * 20
+                host_scores = machine.to_host(scores)
+                assert not host_scores[0].any()
+                assert host_scores[1].tolist() == expected * 20
 
     def test_adding_leaves_is_adding_their_tree(self) -> None:
         for case in (self._case(10), listed(self._case(10, categorical=0.0))):
@@ -158,12 +158,16 @@ class ModelContract(MachineCases, ABC):
         for loss in (losses.Exponential(), losses.Softmax(3)):
             machine, case = self.machine(), self._case(7, target="binary" if loss.n_outputs == 1 else "3")
             scores = varied_scores(machine, case.data, loss.n_outputs)
-            own = probabilities_asked(loss), labels_asked(loss, classes[: max(2, loss.n_outputs)]), decision_asked(loss)
-            for asked in (*own, FIRST_SCORE, *([counts] if loss.n_outputs == 1 else [])):
-                found = machine.to_host(cast(Evaluator, machine).answer(asked, scores))
+            questions = (
+                probabilities_asked(loss),
+                labels_asked(loss, classes[: max(2, loss.n_outputs)]),
+                decision_asked(loss),
+            )
+            for asked in (*questions, FIRST_SCORE, *([counts] if loss.n_outputs == 1 else [])):
+                answer = machine.to_host(cast(Evaluator, machine).answer(asked, scores))
                 expected = np.asarray(asked(machine.to_host(scores)))
-                assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
-                assert found.tobytes() == expected.tobytes()
+                assert (answer.dtype, answer.shape) == (expected.dtype, expected.shape)
+                assert answer.tobytes() == expected.tobytes()
 
     @needs("recorded_metrics")
     def test_metrics_in_rounds_are_those_of_the_scores_after_each(self) -> None:
@@ -202,11 +206,11 @@ class ModelContract(MachineCases, ABC):
         scores = machine.start(data, ensemble.bias)
         for tree, factor in zip(ensemble.trees, ensemble.factors, strict=True):
             machine.add_tree(scores, tree, factor, data.bins, data.cuts)
-        found = machine.predict(ensemble, x)
-        assert found.shape == (3, len(x))
-        assert found.tobytes() == machine.to_host(scores).tobytes()
+        predictions = machine.predict(ensemble, x)
+        assert predictions.shape == (3, len(x))
+        assert predictions.tobytes() == machine.to_host(scores).tobytes()
         for i in (0, 77, len(x) - 1):  # a row does not depend on the others
-            row = np.ascontiguousarray(found[:, i : i + 1])
+            row = np.ascontiguousarray(predictions[:, i : i + 1])
             assert machine.predict(ensemble, x[i : i + 1]).tobytes() == row.tobytes()
         assert machine.predict(ensemble, x[:0]).shape == (3, 0)
 
@@ -220,26 +224,26 @@ class ModelContract(MachineCases, ABC):
 
     def test_leaves_are_where_rows_come_to_rest(self) -> None:
         machine, (ensemble, case) = self.machine(), self._trained()
-        found = machine.leaves(ensemble, case.x)
-        assert found.shape == (len(case.x), len(ensemble.trees))
-        assert found.dtype == np.int32
+        leaves = machine.leaves(ensemble, case.x)
+        assert leaves.shape == (len(case.x), len(ensemble.trees))
+        assert leaves.dtype == np.int32
         for t, tree in enumerate(ensemble.trees):
-            counts = np.bincount(found[:, t], minlength=len(tree.value))
+            counts = np.bincount(leaves[:, t], minlength=len(tree.value))
             assert np.array_equal(counts[tree.nodes.is_leaf], tree.nodes.count[tree.nodes.is_leaf])
         assert machine.leaves(Ensemble(np.zeros(1), ensemble.cuts), case.x).shape == (len(case.x), 0)
 
     def test_contributions_add_up_to_the_scores(self) -> None:
         machine, (ensemble, case) = self.machine(), self._trained()
-        found = machine.contributions(ensemble, case.x)
-        assert found.shape == (len(case.x), 3, ensemble.cuts.n_columns + 1)
-        assert np.allclose(found.sum(axis=2).T, machine.predict(ensemble, case.x), atol=1e-10)
+        contributions = machine.contributions(ensemble, case.x)
+        assert contributions.shape == (len(case.x), 3, ensemble.cuts.n_columns + 1)
+        assert np.allclose(contributions.sum(axis=2).T, machine.predict(ensemble, case.x), atol=1e-10)
 
     def test_interactions_add_up_to_the_contributions(self) -> None:
         machine, (ensemble, case) = self.machine(), self._trained()
-        found = machine.interactions(ensemble, case.x)
-        assert found.shape == (len(case.x), 3, *(ensemble.cuts.n_columns + 1,) * 2)
-        assert np.array_equal(found, found.swapaxes(2, 3))
-        assert np.allclose(found.sum(axis=3), machine.contributions(ensemble, case.x), atol=1e-10)
+        interactions = machine.interactions(ensemble, case.x)
+        assert interactions.shape == (len(case.x), 3, *(ensemble.cuts.n_columns + 1,) * 2)
+        assert np.array_equal(interactions, interactions.swapaxes(2, 3))
+        assert np.allclose(interactions.sum(axis=3), machine.contributions(ensemble, case.x), atol=1e-10)
 
     def test_a_shrunken_ensemble_is_bias_plus_scale_times_the_sum(self) -> None:
         machine, (ensemble, case) = self.machine(), self._trained()

@@ -69,9 +69,9 @@ class TargetContract(MachineCases, ABC):
                 scores = machine.start(rows, bias)
                 machine.add_tree(scores, stump(0, 0, True, (1.0, 1.0)), 1.0, rows.bins, rows.cuts)
                 assert bias[0] == (2.5 if len(bias) == 1 else 1.0)
-                found = machine.to_host(scores)
-                assert found.dtype == np.float64
-                assert np.array_equal(found, np.repeat(bias[:, None], self.rows, 1) + np.eye(len(bias), 1))
+                host_scores = machine.to_host(scores)
+                assert host_scores.dtype == np.float64
+                assert np.array_equal(host_scores, np.repeat(bias[:, None], self.rows, 1) + np.eye(len(bias), 1))
 
     def test_gradients_are_the_formula_in_float64_times_the_weight_rounded_once(self) -> None:
         of_losses: tuple[tuple[Loss, str], ...] = ((losses.Huber(0.5), "real"), (losses.Softmax(3), "3"))
@@ -80,7 +80,7 @@ class TargetContract(MachineCases, ABC):
             data = self.training_set(machine, case)
             scores = varied_scores(machine, data, loss.n_outputs)
             before = machine.to_host(scores).copy()
-            found = self.host_gradients(machine, machine.gradients(loss, scores, data, curvature))
+            gradients = self.host_gradients(machine, machine.gradients(loss, scores, data, curvature))
             assert np.array_equal(machine.to_host(scores), before)
             g, h = np.empty_like(before), np.empty_like(before)
             for i, y in enumerate(case.data.y):
@@ -90,7 +90,7 @@ class TargetContract(MachineCases, ABC):
                     loss.row_derivatives(y, before[:, i], g[:, i], h[:, i], loss.parameter)
             weight = 1.0 if case.data.weight is None else case.data.weight
             h = h if curvature is None else np.full_like(h, curvature)
-            for values, expected in ((found.g, g * weight), (found.h, h * weight)):
+            for values, expected in ((gradients.g, g * weight), (gradients.h, h * weight)):
                 assert values.dtype == np.float32
                 assert np.array_equal(values, expected.astype(np.float32))
 
@@ -125,13 +125,13 @@ class TargetContract(MachineCases, ABC):
             loss = losses.Softmax(3)
             scores = varied_scores(machine, data, 3)
             gradients = machine.gradients(loss, scores, data, None)
-            found: list[Any] = [machine.to_host(machine.losses(loss, scores, data)).tobytes()]
+            computed: list[Any] = [machine.to_host(machine.losses(loss, scores, data)).tobytes()]
             for kappa, rule in ((0.1, ThresholdRule(rate=0.4)), (0.0, ThresholdRule(rho=0.7, floor=0.1))):
                 sample = machine.draw(gradients, kappa, rule, KEY)
                 host = sample if isinstance(machine, Reference) else self.host_sample(machine, sample)
                 assert host.rows is not None
-                found += [host.rows.tobytes(), self._bytes(machine, machine.weigh(gradients, sample))]
-            return found
+                computed += [host.rows.tobytes(), self._bytes(machine, machine.weigh(gradients, sample))]
+            return computed
 
         for weights in ("none", "whole"):
             self._as_defined(self._case(2, target="3", weights=weights), work)

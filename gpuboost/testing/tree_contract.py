@@ -77,9 +77,9 @@ class TreeContract(MachineCases, ABC):
             made = machine.gradients(losses.GaussianNLL(), varied_scores(machine, data, 2), data, None)
             of_host = replace(self.host_gradients(machine, made), multiplicity=case.data.multiplicity)
             rest = every_feature(data), growth.limits
-            found = cast(OneTreeGrower, machine).grow_together(data, Target(3, None, made), made, *rest)
+            grown = cast(OneTreeGrower, machine).grow_together(data, Target(3, None, made), made, *rest)
             expected = reference.grow_together(case.data, Target(3, None, of_host), of_host, *rest)
-            for output, (ours, theirs) in enumerate(zip(found, expected, strict=True)):
+            for output, (ours, theirs) in enumerate(zip(grown, expected, strict=True)):
                 assert (ours.output, ours.version) == (output, 3)
                 tree, leaf = machine.leaf_values(ours, made, data, growth.limits, 3)
                 right, right_leaf = reference.leaf_values(theirs, of_host, case.data, growth.limits, 3)

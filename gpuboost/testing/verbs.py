@@ -112,13 +112,13 @@ def listed(case: Case) -> Case:
 
 def mean_loss(loss: Loss, scores: Array, y: Array, weight: Array | None) -> float:
     """The weighted mean of the loss of at most 65,536 rows, summed in the fixed order."""
-    one = loss.n_outputs == 1
+    single_output = loss.n_outputs == 1
     above, below = [0.0], [0.0]  # of each stretch
     for first in range(0, len(y), STRETCH):
         lanes = np.zeros((2, LANES))  # row i of a stretch adds to lane i % 16, and the lanes are summed in order
         for i, t in enumerate(y[first : first + STRETCH], first):
-            f: Any = scores[0, i] if one else scores[:, i]
-            each = loss.value(t, f, loss.parameter) if one else loss.row_value(t, f, loss.parameter)
+            f: Any = scores[0, i] if single_output else scores[:, i]
+            each = loss.value(t, f, loss.parameter) if single_output else loss.row_value(t, f, loss.parameter)
             lanes[0, i % LANES] += each if weight is None else each * weight[i]
             lanes[1, i % LANES] += 1.0 if weight is None else weight[i]
         above.append(_in_order(lanes[0]))

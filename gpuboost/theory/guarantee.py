@@ -81,7 +81,7 @@ class Guarantee:
             If a constant that the theorem needs is not given, or there is no rate.
         """
         if self.sigma is not None and self.kind == "linear rate" and xi is not None:
-            if any(WEIGHTED in one.note for one in self.constants):
+            if any(WEIGHTED in constant.note for constant in self.constants):
                 why = "xi: L is the weighted loss of this fit, and the bound holds for xi of the weighted rows only"
                 warnings.warn(f"{why}: theory.sign_stumps(X, sample_weight=w).", OutsideTheoryWarning, stacklevel=2)
             return linear_bound(gap, rounds, self.sigma, self.mu, xi, self.nu)

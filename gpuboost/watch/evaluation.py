@@ -109,7 +109,7 @@ class Evaluation:
         """True if ``record`` may be called."""
         measures = [measure.in_rounds for measure in self.measures]
         return bool(self.sets) and all(
-            measure is not None and measure.records(one.data) for one in self.sets for measure in measures
+            measure is not None and measure.records(eval_set.data) for eval_set in self.sets for measure in measures
         )
 
     def record(self, trees: Sequence[FittedTree | Component], factor: float, scale: float) -> None:
@@ -117,10 +117,10 @@ class Evaluation:
 
         Every round of a training must be recorded, or none.
         """
-        for one in self.sets:
-            self._add(one, trees, factor, scale)
-            self._recorded[one.name] = {
-                measure.name: measure.in_rounds.record(one.scores, one.data)
+        for eval_set in self.sets:
+            self._add(eval_set, trees, factor, scale)
+            self._recorded[eval_set.name] = {
+                measure.name: measure.in_rounds.record(eval_set.scores, eval_set.data)
                 for measure in self.measures
                 if measure.in_rounds is not None
             }
@@ -128,14 +128,14 @@ class Evaluation:
     def expect(self, rounds: Sequence[tuple[FittedTree | Component, ...]], factor: float) -> None:
         """Evaluate rounds that are done, before ``begin`` is called for one after the other, where that is faster."""
         self._expected = deque({} for _ in rounds)
-        for one in self.sets:
-            shrunk = one.sums is not None and one.sums is not one.scores
-            scores = None if shrunk else self._add_rounds(one.scores, rounds, factor, one.data)
+        for eval_set in self.sets:
+            shrunk = eval_set.sums is not None and eval_set.sums is not eval_set.scores
+            scores = None if shrunk else self._add_rounds(eval_set.scores, rounds, factor, eval_set.data)
             if scores is None:
                 continue
-            values = {measure.name: measure.after_rounds(scores, one.data) for measure in self.measures}
+            values = {measure.name: measure.after_rounds(scores, eval_set.data) for measure in self.measures}
             for i, of_round in enumerate(self._expected):
-                of_round[one.name] = {metric: partial(float, every[i]) for metric, every in values.items()}
+                of_round[eval_set.name] = {metric: partial(float, every[i]) for metric, every in values.items()}
 
     def begin(self, progress: Progress) -> Callable[[], dict[str, dict[str, float]]]:
         """Add the trees; the values of the metrics, for which the call waits. Later rounds do not change them."""
@@ -143,15 +143,17 @@ class Evaluation:
             begun = {name: {metric: after() for metric, after in of.items()} for name, of in self._recorded.items()}
         else:
             expected = self._expected.popleft() if self._expected else {}
-            begun = {one.name: expected.get(one.name) or self._begun(one, progress) for one in self.sets}
+            begun = {
+                eval_set.name: expected.get(eval_set.name) or self._begun(eval_set, progress) for eval_set in self.sets
+            }
         return lambda: {name: {metric: value() for metric, value in of.items()} for name, of in begun.items()}
 
-    def _begun(self, one: EvalSet, progress: Progress) -> dict[str, Pending]:
-        self._add(one, progress.trees, progress.factor, progress.scale)
-        return {measure.name: measure.begun(one.scores, one.data) for measure in self.measures}
+    def _begun(self, eval_set: EvalSet, progress: Progress) -> dict[str, Pending]:
+        self._add(eval_set, progress.trees, progress.factor, progress.scale)
+        return {measure.name: measure.begun(eval_set.scores, eval_set.data) for measure in self.measures}
 
-    def _add(self, one: EvalSet, trees: Sequence[FittedTree | Component], factor: float, scale: float) -> None:
-        sums = one.scores if one.sums is None else one.sums
+    def _add(self, eval_set: EvalSet, trees: Sequence[FittedTree | Component], factor: float, scale: float) -> None:
+        sums = eval_set.scores if eval_set.sums is None else eval_set.sums
         for tree in trees:
-            self._add_tree(sums, tree, factor, one.data)
-        self._refresh(sums, scale, one.scores)
+            self._add_tree(sums, tree, factor, eval_set.data)
+        self._refresh(sums, scale, eval_set.scores)

@@ -40,7 +40,7 @@ class Follower:
         training_loss: Callable[[Progress], float], start: float, together: int = 1,
     ) -> None:  # fmt: skip
         self._kept: int | None = None
-        self._watchers = [one for one in watchers if evaluation.sets or type(one) is not History]
+        self._watchers = [watcher for watcher in watchers if evaluation.sets or type(watcher) is not History]
         self._plan, self.evaluation, self._start = plan, evaluation, start
         self._training_loss, self.together = training_loss, together
         self._nothing_to_do = not (self._watchers or evaluation.sets)
@@ -62,7 +62,7 @@ class Follower:
     def _show_waiting(self) -> bool:
         """Show rounds, up to one after which a watcher asks for a stop. True if one does."""
         waiting, self._waiting = self._waiting, []
-        return any(self._show(*one) for one in waiting)
+        return any(self._show(*waiting_round) for waiting_round in waiting)
 
     def _show(self, number: int, evals: Callable[[], Evals], seconds: float, progress: Progress) -> bool:
         record = Round(

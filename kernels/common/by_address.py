@@ -28,11 +28,11 @@ def called_at(returned):
             pointer, packed = values
             function_type = context.call_conv.get_function_type(returned, taken)
             function = builder.inttoptr(pointer, function_type.as_pointer())
-            given = [
+            cast_values = [
                 context.cast(builder, value, of, to)
                 for value, of, to in zip(cgutils.unpack_tuple(builder, packed), arguments.types, taken, strict=True)
             ]
-            status, result = context.call_conv.call_function(builder, function, returned, taken, given)
+            status, result = context.call_conv.call_function(builder, function, returned, taken, cast_values)
             with cgutils.if_unlikely(builder, status.is_error):
                 context.call_conv.return_status_propagate(builder, status)
             return result
@@ -48,13 +48,13 @@ def address_of(kernel, *arguments):
     It is good as long as the kernel is there.
     """
     key = kernel, _kinds(arguments)
-    found = _ADDRESSES.get(key)
-    if found is None:
+    address = _ADDRESSES.get(key)
+    if address is None:
         compiled = kernel.overloads.get(tuple(map(kernel.typeof_pyval, arguments)))
         if compiled is not None:
-            found = compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name)
-            _ADDRESSES[key] = found
-    return found
+            address = compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name)
+            _ADDRESSES[key] = address
+    return address
 
 
 def is_compiled(kernel, *arguments):
@@ -63,11 +63,11 @@ def is_compiled(kernel, *arguments):
     if key not in _COMPILED:
         signature = tuple(map(kernel.typeof_pyval, arguments))
         if signature not in kernel.overloads:
-            found = kernel._cache.load_overload(signature, kernel.targetctx)
-            if found is None:
+            compiled = kernel._cache.load_overload(signature, kernel.targetctx)
+            if compiled is None:
                 return False
-            kernel.targetctx.insert_user_function(found.entry_point, found.fndesc, [found.library])
-            kernel.add_overload(found)
+            kernel.targetctx.insert_user_function(compiled.entry_point, compiled.fndesc, [compiled.library])
+            kernel.add_overload(compiled)
         _COMPILED.add(key)
     return True
 

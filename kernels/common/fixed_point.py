@@ -44,7 +44,7 @@ def extent(values, multiplicity, start, stop, out):
     is formed as ``Reference`` forms it, so it does not depend on the machine.
     """
     lanes, tops = np.zeros(LANES, np.float64), np.zeros(LANES, np.float64)
-    total, top, most = 0.0, 0.0, 1.0
+    total, top, max_multiplicity = 0.0, 0.0, 1.0
     for begin in range(start, stop, STRETCH):
         end = min(begin + STRETCH, stop)
         times = multiplicity[begin:end] if multiplicity.shape[0] > 0 else multiplicity
@@ -57,8 +57,8 @@ def extent(values, multiplicity, start, stop, out):
         top = max(top, tops[lane])
     if multiplicity.shape[0] > 0:
         for i in range(start, stop):
-            most = max(most, np.float64(multiplicity[i]))
-    out[0], out[1], out[2] = top, total, most
+            max_multiplicity = max(max_multiplicity, np.float64(multiplicity[i]))
+    out[0], out[1], out[2] = top, total, max_multiplicity
 
 
 @kernel
@@ -78,23 +78,23 @@ def _power_below(x):
 @kernel
 def scale(values, multiplicity, weight, bits):
     """``fixed_point_scale`` of at most BLOCK rows; NaN if one is not finite. weight: the sum of the multiplicities."""
-    found = np.empty((1, 3))
-    extent(values, multiplicity, 0, values.shape[0], found[0])
-    return scale_of(found, weight, bits)
+    block_extents = np.empty((1, 3))
+    extent(values, multiplicity, 0, values.shape[0], block_extents[0])
+    return scale_of(block_extents, weight, bits)
 
 
 @kernel
 def scale_of(found, weight, bits):
     """The same from the ``extents`` of all blocks of rows. found (blocks, 3) float64."""
-    top, total, most = 0.0, 0.0, 1.0
+    top, total, max_multiplicity = 0.0, 0.0, 1.0
     for block in range(found.shape[0]):
-        top, most = max(top, found[block, 0]), max(most, found[block, 2])
+        top, max_multiplicity = max(top, found[block, 0]), max(max_multiplicity, found[block, 2])
         total += found[block, 1]
     if not total < inf:
         return nan
     if not top > 0.0:
         return 1.0
-    row_room, sum_room = 2.0 ** (bits - 16) - 1.0 - 0.5 * most, 2.0**bits - 1.0 - 0.5 * weight
+    row_room, sum_room = 2.0 ** (bits - 16) - 1.0 - 0.5 * max_multiplicity, 2.0**bits - 1.0 - 0.5 * weight
     by_row = _power_below(row_room / top) if row_room > 0.0 else 0.0
     by_sum = _power_below(sum_room / (total * (1.0 + 2.0**-20))) if sum_room > 0.0 else 0.0
     return max(by_row, by_sum)

@@ -40,9 +40,9 @@ def noisy(g, spread, deviation, z):
 def normals(table, seed_low, seed_high, iteration, stream, start, stop, out):
     """out[i] = number i of the stream, for i in [start, stop). out (n,) float64."""
     table = table.reshape(table.size)
-    for at in range(start // 4, (stop + 3) // 4):
-        i = 4 * at
-        for word in words_of(at, seed_low, seed_high, iteration, stream):
+    for block in range(start // 4, (stop + 3) // 4):
+        i = 4 * block
+        for word in words_of(block, seed_low, seed_high, iteration, stream):
             if start <= i < stop:
                 out[i] = normal(word, table)
             i += 1

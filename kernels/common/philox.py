@@ -32,9 +32,9 @@ def philox(c0, c1, c2, c3, k0, k1):
 @inlined
 def words_of(block, seed_low, seed_high, iteration, stream):
     """Words 4 block to 4 block + 3 of a stream, as uint32. block: an integer below 2**64."""
-    at = np.uint64(block)
+    counter = np.uint64(block)
     return philox(
-        np.uint32(at), np.uint32(at >> _SHIFT), np.uint32(iteration), np.uint32(stream), np.uint32(seed_low),
+        np.uint32(counter), np.uint32(counter >> _SHIFT), np.uint32(iteration), np.uint32(stream), np.uint32(seed_low),
         np.uint32(seed_high),
     )  # fmt: skip
 
@@ -42,7 +42,7 @@ def words_of(block, seed_low, seed_high, iteration, stream):
 @kernel
 def numbers(first, seed_low, seed_high, iteration, stream, out):
     """out = numbers 4 first to 4 first + 255 of the stream. out (256,) uint32."""
-    base, at = out.ctypes.data, np.uint64(first)
+    base, counter = out.ctypes.data, np.uint64(first)
     whose = np.uint64(iteration), np.uint64(stream), np.uint64(seed_low), np.uint64(seed_high)
     for j in range(0, NUMBERS // 4, EIGHT):
-        random_words(at + np.uint64(j), *whose, base + 16 * j)
+        random_words(counter + np.uint64(j), *whose, base + 16 * j)

@@ -19,8 +19,8 @@ _ADDRESS, _U8, _U64 = types.intp, types.uint8, types.uint64
 
 def _splat(builder, number, lanes):
     vector = ir.VectorType(number.type, lanes)
-    one = builder.insert_element(ir.Constant(vector, ir.Undefined), number, _WORD(0))
-    return builder.shuffle_vector(one, one, ir.Constant(ir.VectorType(_WORD, lanes), [0] * lanes))
+    first_lane = builder.insert_element(ir.Constant(vector, ir.Undefined), number, _WORD(0))
+    return builder.shuffle_vector(first_lane, first_lane, ir.Constant(ir.VectorType(_WORD, lanes), [0] * lanes))
 
 
 def _load(builder, address, vector, align=1):
@@ -110,13 +110,13 @@ def add_sizes(typing_context, values, lines, lanes, tops):
         builder.store(_load(builder, lanes, sixteen, align=8), total)
         builder.store(_load(builder, tops, sixteen, align=8), top)
         with cgutils.for_range(builder, lines) as loop:
-            at = builder.add(values, builder.mul(loop.index, ir.Constant(values.type, 4 * SIXTEEN)))
-            x = builder.fpext(_load(builder, at, ir.VectorType(_FLOAT, SIXTEEN), align=4), sixteen)
-            size, most = builder.call(size_of, [x]), builder.load(top)
+            address = builder.add(values, builder.mul(loop.index, ir.Constant(values.type, 4 * SIXTEEN)))
+            x = builder.fpext(_load(builder, address, ir.VectorType(_FLOAT, SIXTEEN), align=4), sixteen)
+            size, largest = builder.call(size_of, [x]), builder.load(top)
             builder.store(builder.fadd(builder.load(total), size), total)
-            builder.store(builder.select(builder.fcmp_ordered(">", size, most), size, most), top)
-        for found, to in ((total, lanes), (top, tops)):
-            builder.store(builder.load(found), builder.inttoptr(to, sixteen.as_pointer()), align=8)
+            builder.store(builder.select(builder.fcmp_ordered(">", size, largest), size, largest), top)
+        for accumulator, to in ((total, lanes), (top, tops)):
+            builder.store(builder.load(accumulator), builder.inttoptr(to, sixteen.as_pointer()), align=8)
         return context.get_dummy_value()
 
     return types.void(_ADDRESS, _ADDRESS, _ADDRESS, _ADDRESS), codegen
@@ -137,8 +137,10 @@ def random_words(typing_context, first, iteration, stream, seed_low, seed_high, 
     def codegen(context, builder, signature, args):
         first, iteration, stream, seed_low, seed_high, out = args
         low, half = _same(0xFFFF_FFFF), _same(32)
-        at = builder.add(_splat(builder, first, EIGHT), ir.Constant(ir.VectorType(_LONG, EIGHT), list(range(EIGHT))))
-        c = [builder.and_(at, low), builder.lshr(at, half)]
+        counters = builder.add(
+            _splat(builder, first, EIGHT), ir.Constant(ir.VectorType(_LONG, EIGHT), list(range(EIGHT)))
+        )
+        c = [builder.and_(counters, low), builder.lshr(counters, half)]
         c += [_splat(builder, number, EIGHT) for number in (iteration, stream)]
         k = [_splat(builder, number, EIGHT) for number in (seed_low, seed_high)]
         for _ in range(10):
@@ -165,10 +167,10 @@ def in_either(typing_context, words, shift, a, b):
 
     def codegen(context, builder, signature, args):
         words, *rest = args
-        shift, a, b = (_splat(builder, one, LANES) for one in rest)
+        shift, a, b = (_splat(builder, number, LANES) for number in rest)
         upper = builder.lshr(_load(builder, words, ir.VectorType(_WORD, LANES), align=4), shift)
-        found = builder.or_(builder.icmp_unsigned("==", upper, a), builder.icmp_unsigned("==", upper, b))
-        return builder.bitcast(found, _LONG)
+        matches = builder.or_(builder.icmp_unsigned("==", upper, a), builder.icmp_unsigned("==", upper, b))
+        return builder.bitcast(matches, _LONG)
 
     return _U64(_ADDRESS, types.uint32, types.uint32, types.uint32), codegen
 
@@ -207,10 +209,10 @@ def cut_scores(typing_context, running, lines, shift, total, fewest, span, ridge
         shift, total = _splat(builder, shift, EIGHT), _splat(builder, total, EIGHT)
         fewest, span, ridge = (_splat(builder, number, SIXTEEN) for number in (fewest, span, ridge))
         zero = ir.Constant(floats, [0.0] * SIXTEEN)
-        most = cgutils.alloca_once_value(builder, zero)
+        max_scores = cgutils.alloca_once_value(builder, zero)
         with cgutils.for_range(builder, lines) as loop:
-            at = builder.add(running, builder.mul(loop.index, ir.Constant(running.type, 8 * SIXTEEN)))
-            places = at, builder.add(at, ir.Constant(at.type, 8 * EIGHT))
+            address = builder.add(running, builder.mul(loop.index, ir.Constant(running.type, 8 * SIXTEEN)))
+            places = address, builder.add(address, ir.Constant(address.type, 8 * EIGHT))
             left = [builder.add(_load(builder, a, ir.VectorType(_LONG, EIGHT), align=8), shift) for a in places]
             right = [builder.sub(total, pair) for pair in left]
             (low, x), (high, y) = _halves(builder, left), _halves(builder, right)
@@ -222,13 +224,13 @@ def cut_scores(typing_context, running, lines, shift, total, fewest, span, ridge
             both = builder.select(allowed, both, zero)
             to = builder.add(out, builder.mul(loop.index, ir.Constant(out.type, 4 * SIXTEEN)))
             builder.store(both, builder.inttoptr(to, floats.as_pointer()), align=4)
-            before = builder.load(most)
-            builder.store(builder.select(builder.fcmp_ordered(">", both, before), both, before), most)
+            before = builder.load(max_scores)
+            builder.store(builder.select(builder.fcmp_ordered(">", both, before), both, before), max_scores)
         # numbers that are not negative are ordered as their bits are
         largest = cgutils.get_or_insert_function(
             builder.module, ir.FunctionType(_WORD, [words]), "llvm.vector.reduce.umax.v16i32"
         )
-        return builder.bitcast(builder.call(largest, [builder.bitcast(builder.load(most), words)]), _FLOAT)
+        return builder.bitcast(builder.call(largest, [builder.bitcast(builder.load(max_scores), words)]), _FLOAT)
 
     u32, f32 = types.uint32, types.float32
     return f32(_ADDRESS, types.intp, types.int64, types.int64, u32, u32, f32, _ADDRESS), codegen
@@ -283,15 +285,15 @@ def bitmap_sum(typing_context, numbers, bitmaps, words):
         eight = ir.VectorType(_LONG, EIGHT)
         sums = [cgutils.alloca_once_value(builder, _same(0)) for _ in range(4)]
         with cgutils.for_range(builder, words) as loop:
-            at = builder.add(bitmaps, builder.mul(loop.index, ir.Constant(bitmaps.type, 8)))
-            bits = builder.load(builder.inttoptr(at, _LONG.as_pointer()), align=8)
+            address = builder.add(bitmaps, builder.mul(loop.index, ir.Constant(bitmaps.type, 8)))
+            bits = builder.load(builder.inttoptr(address, _LONG.as_pointer()), align=8)
             chosen = builder.bitcast(bits, ir.VectorType(ir.IntType(1), LANES))
             line = builder.add(numbers, builder.mul(loop.index, ir.Constant(numbers.type, 8 * LANES)))
             for part in range(LANES // EIGHT):
                 places = ir.Constant(ir.VectorType(_WORD, EIGHT), list(range(EIGHT * part, EIGHT * (part + 1))))
-                own = builder.shuffle_vector(chosen, chosen, places)
+                mask = builder.shuffle_vector(chosen, chosen, places)
                 place = builder.add(line, ir.Constant(line.type, 8 * EIGHT * part))
-                more = builder.select(own, _load(builder, place, eight, align=8), _same(0))
+                more = builder.select(mask, _load(builder, place, eight, align=8), _same(0))
                 to = sums[part % len(sums)]
                 builder.store(builder.add(builder.load(to), more), to)
         both = [builder.add(builder.load(a), builder.load(b)) for a, b in (sums[:2], sums[2:])]
@@ -311,15 +313,18 @@ def count_smaller(typing_context, keys, count, block, ranks):
         keys, count, block, ranks = args
         half = ir.IntType(16)
         many = ir.VectorType(half, 2 * LANES)
-        own, found = _load(builder, block, many, align=2), cgutils.alloca_once_value(builder, ir.Constant(many, None))
+        block_keys, lane_counts = (
+            _load(builder, block, many, align=2),
+            cgutils.alloca_once_value(builder, ir.Constant(many, None)),
+        )
         with cgutils.for_range(builder, count) as loop:
-            at = builder.add(keys, builder.mul(loop.index, ir.Constant(keys.type, 2)))
-            one = builder.load(builder.inttoptr(at, half.as_pointer()))
-            first = builder.insert_element(ir.Constant(many, ir.Undefined), one, _WORD(0))
+            address = builder.add(keys, builder.mul(loop.index, ir.Constant(keys.type, 2)))
+            key = builder.load(builder.inttoptr(address, half.as_pointer()))
+            first = builder.insert_element(ir.Constant(many, ir.Undefined), key, _WORD(0))
             same = builder.shuffle_vector(first, first, ir.Constant(ir.VectorType(_WORD, 2 * LANES), None))
-            smaller = builder.sext(builder.icmp_unsigned("<", same, own), many)
-            builder.store(builder.sub(builder.load(found), smaller), found)
-        builder.store(builder.load(found), builder.inttoptr(ranks, many.as_pointer()), align=2)
+            smaller = builder.sext(builder.icmp_unsigned("<", same, block_keys), many)
+            builder.store(builder.sub(builder.load(lane_counts), smaller), lane_counts)
+        builder.store(builder.load(lane_counts), builder.inttoptr(ranks, many.as_pointer()), align=2)
         return context.get_dummy_value()
 
     return types.void(*(_ADDRESS,) * 4), codegen

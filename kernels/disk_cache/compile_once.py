@@ -30,11 +30,11 @@ def compile_once(compiled):
     compiling = []  # what to release at the end of the compilation that goes on
 
     def load_or_wait(signature, target):
-        found = load(signature, target)
-        if found is None and len(compiling) == 1:
+        overload = load(signature, target)
+        if overload is None and len(compiling) == 1:
             compiling[0].enter_context(_locked(lock_file))
-            found = load(signature, target)
-        return found
+            overload = load(signature, target)
+        return overload
 
     def compile_alone(signature):
         with global_compiler_lock, ExitStack() as held:

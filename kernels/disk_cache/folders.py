@@ -189,9 +189,13 @@ def remove_unused(own):
             continue
 
 
-def _folders_beside(own):
+def _folders_beside(kernel_folder):
     try:
-        return [folder for folder in own.parent.iterdir() if folder != own and _NAME.fullmatch(folder.name)]
+        return [
+            folder
+            for folder in kernel_folder.parent.iterdir()
+            if folder != kernel_folder and _NAME.fullmatch(folder.name)
+        ]
     except OSError:
         return []
 

@@ -82,8 +82,8 @@ def _environment(module, constants, name):
     known = environment.lookup_environment(name)
     if known is not None:
         return known
-    own = module.startswith("numba.") and module not in sys.modules
-    made = environment.Environment({"__name__": module} if own else import_module(module).__dict__)
+    in_numba = module.startswith("numba.") and module not in sys.modules
+    made = environment.Environment({"__name__": module} if in_numba else import_module(module).__dict__)
     made.consts[:], made.env_name = constants, name
     environment.Environment._memo[name] = made
     return made

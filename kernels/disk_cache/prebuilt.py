@@ -26,8 +26,8 @@ PROCESSORS = {"x86-64-v2": _V2, "x86-64-v3": _V3, "x86-64-v4": _V4, "generic": (
 def installed(name):
     """The folder ``name`` of the installed package; None if it has no such kernels, or not for this processor."""
     with suppress(ImportError, ValueError):  # a package of that name that is something else
-        found = importlib.util.find_spec(PACKAGE)
-        for place in (found and found.submodule_search_locations) or ():
+        spec = importlib.util.find_spec(PACKAGE)
+        for place in (spec and spec.submodule_search_locations) or ():
             folder = Path(place) / name
             if (about := _about(folder)) is not None and _is_host(about):
                 return folder
@@ -64,8 +64,8 @@ def load_also(compiled, target):
 
     def load_either(key):
         signature, _, content = key
-        found = load(key)
-        return load((signature, target, content)) if found is None else found
+        overload = load(key)
+        return load((signature, target, content)) if overload is None else overload
 
     cache_file.load = load_either
 
@@ -83,5 +83,5 @@ def _is_host(about):
 
 def _has(features):
     """True if this processor has all of the features."""
-    own = llvm.get_host_cpu_features()
-    return all(own.get(name, False) for name in features)
+    host_features = llvm.get_host_cpu_features()
+    return all(host_features.get(name, False) for name in features)

@@ -54,9 +54,9 @@ class _Line:
 
     def __init__(self, builder, weigh, known, g, h, near):
         self.builder, self.weigh, self.known, self.sums_at, self.near = builder, weigh, known, (g, h), near
-        one, two = ir.FunctionType(_LINE, [_LINE]), ir.FunctionType(_LINE, [_LINE] * 2)
-        self.size_of = cgutils.get_or_insert_function(builder.module, one, "llvm.fabs.v16f32")
-        self.signed = cgutils.get_or_insert_function(builder.module, two, "llvm.copysign.v16f32")
+        unary, binary = ir.FunctionType(_LINE, [_LINE]), ir.FunctionType(_LINE, [_LINE] * 2)
+        self.size_of = cgutils.get_or_insert_function(builder.module, unary, "llvm.fabs.v16f32")
+        self.signed = cgutils.get_or_insert_function(builder.module, binary, "llvm.copysign.v16f32")
         self.leaders = []
 
     def lead(self, a):

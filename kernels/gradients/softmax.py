@@ -41,13 +41,13 @@ def gradients_of(formulas, stamp, jit):
                     e[j] = odds(score[j], top[j])
                     total[j] += e[j]
             for c in range(k):
-                e, own, first, second = every[c], np.float64(c), g[c, begin:end], h[c, begin:end]
+                e, class_label, first, second = every[c], np.float64(c), g[c, begin:end], h[c, begin:end]
                 if not constant:
                     for j in range(size):
                         second[j] = np.float32(curvature(e[j] / total[j], k) * (by[j] if by.size > 0 else 1.0))
                 for j in range(size):
                     p = e[j] / total[j]
-                    p = p - 1.0 if label[j] == own else p
+                    p = p - 1.0 if label[j] == class_label else p
                     first[j] = np.float32(p * (by[j] if by.size > 0 else 1.0))
 
     return gradients

@@ -23,29 +23,29 @@ def _before(a, b, gain, number):
 @kernel
 def _push(heap, size, v, gain, number):
     """Add v to the nodes heap[:size]."""
-    at = size
-    while at > 0:
-        above = (at - 1) >> 1
+    position = size
+    while position > 0:
+        above = (position - 1) >> 1
         if not _before(v, heap[above], gain, number):
             break
-        heap[at] = heap[above]
-        at = above
-    heap[at] = v
+        heap[position] = heap[above]
+        position = above
+    heap[position] = v
 
 
 @kernel
 def _pop(heap, size, gain, number):
     """Take the first of the nodes heap[:size + 1] out of them."""
-    first, last, at = heap[0], heap[size], 0
-    while 2 * at + 1 < size:
-        below = 2 * at + 1
+    first, last, position = heap[0], heap[size], 0
+    while 2 * position + 1 < size:
+        below = 2 * position + 1
         if below + 1 < size and _before(heap[below + 1], heap[below], gain, number):
             below += 1
         if not _before(heap[below], last, gain, number):
             break
-        heap[at] = heap[below]
-        at = below
-    heap[at] = last
+        heap[position] = heap[below]
+        position = below
+    heap[position] = last
     return first
 
 

@@ -48,12 +48,12 @@ def _size(part, threads):
 
 
 @kernel
-def _divide(total, per_stretch, most, shares):
-    """Divide the numbers below ``total`` into ``most`` stretches, or fewer of about ``per_stretch`` on average.
+def _divide(total, per_stretch, max_stretches, shares):
+    """Divide the numbers below ``total`` into ``max_stretches``, or fewer of about ``per_stretch`` on average.
 
     Stretches are taken in their order, so the last ones are the smallest: they are what threads wait for.
     """
-    parts, threads = min(max(total // per_stretch, 1), most), max(most // CHUNKS_PER_THREAD, 1)
+    parts, threads = min(max(total // per_stretch, 1), max_stretches), max(max_stretches // CHUNKS_PER_THREAD, 1)
     units, before = 0, 0
     for part in range(parts):
         units += _size(part, threads)
@@ -118,11 +118,11 @@ def _choose_nodes(leaf_wise, level, nodes, limits, slots, words):
         return 0 if count > room else count
     if not leaf_wise:
         return partition.choose(nodes.node, n_nodes, nodes.gain, room, nodes.chosen)
-    most, order = limits.max_leaves - 1, np.empty(n_nodes, np.int64)
-    _, count, certain = best_first.foresee(nodes.node, n_nodes, nodes.gain, most, order, nodes.chosen)
+    max_splits, order = limits.max_leaves - 1, np.empty(n_nodes, np.int64)
+    _, count, certain = best_first.foresee(nodes.node, n_nodes, nodes.gain, max_splits, order, nodes.chosen)
     words[SPLITS] = certain
     best_first.close_others(nodes.node, n_nodes, nodes.chosen[:count], slots)
-    return min(count, best_first.at_once(most, certain))
+    return min(count, best_first.at_once(max_splits, certain))
 
 
 @kernel
@@ -177,7 +177,7 @@ def _share_split(level, kinds, layout, histograms, criterion, nodes, shares):
 def _next_level(leaf_wise, level, layout, limits, histograms, criterion, nodes, shares):
     """The next step of the tree, as ``_advance``: new pairs are summed, or else nodes are split, or rows settled."""
     words, node = shares.words, nodes.node
-    most = shares.counts.shape[0]
+    max_stretches = shares.counts.shape[0]
     while True:
         words[STEP] = RESUMED
         if words[teams.PAIRS] > 0:
@@ -194,27 +194,27 @@ def _next_level(leaf_wise, level, layout, limits, histograms, criterion, nodes, 
             return NO_ROOM
         if words[DEEPER] > 0:
             words[STEP] = SORT
-            return _divide(partition.rows_in(node, nodes.chosen[:count]), ROWS_PER_CHUNK, most, shares)
+            return _divide(partition.rows_in(node, nodes.chosen[:count]), ROWS_PER_CHUNK, max_stretches, shares)
         shares.counts[0, :count] = 0  # the rows of the last level's nodes stay where they are
         _add_children(limits, criterion, nodes, histograms, shares, shares.counts[:1])
     if leaf_wise:
         _keep_first(nodes, words)
     words[STEP], words[COUNT] = SETTLE, partition.to_settle(node, words[NODES], limits.max_depth, nodes.chosen)
     shares.counts[:, : words[COUNT]] = 0
-    return _divide(node[0, END] - node[0, BEGIN], ROWS_PER_CHUNK, most, shares)
+    return _divide(node[0, END] - node[0, BEGIN], ROWS_PER_CHUNK, max_stretches, shares)
 
 
 @kernel
 def _advance(leaf_wise, kinds, level, layout, limits, histograms, criterion, nodes, gradients, shares):
     """End a step, and begin the next one. Returns the number of its chunks, or why the call ends."""
-    words, most = shares.words, shares.counts.shape[0]
+    words, max_stretches = shares.words, shares.counts.shape[0]
     step, count, parts = words[STEP], words[COUNT], words[STRETCHES]
     if step == NOTHING:
         words[STEP] = EXTENTS
-        chunks = _divide(gradients.found.shape[1], 1, most, shares)
+        chunks = _divide(gradients.found.shape[1], 1, max_stretches, shares)
     elif step == EXTENTS:
         words[STEP] = PACK
-        chunks = _divide(gradients.g.shape[0], 4 * ROWS_PER_CHUNK, most, shares)
+        chunks = _divide(gradients.g.shape[0], 4 * ROWS_PER_CHUNK, max_stretches, shares)
         if not _scale(criterion, gradients):
             chunks = NOT_FINITE
     elif step == BUILD:
@@ -233,8 +233,8 @@ def _advance(leaf_wise, kinds, level, layout, limits, histograms, criterion, nod
             _plant(limits, criterion, nodes, gradients, shares)
         elif step == SEARCH:
             if level is None:
-                found = Splits(shares.gains, shares.splits, shares.left_sets)
-                split.pick(shares.left[: words[teams.PAIRS]], nodes, layout, found, histograms.slots)
+                splits = Splits(shares.gains, shares.splits, shares.left_sets)
+                split.pick(shares.left[: words[teams.PAIRS]], nodes, layout, splits, histograms.slots)
             else:
                 _share_split(level, kinds, layout, histograms, criterion, nodes, shares)
             words[teams.PAIRS] = 0

@@ -108,8 +108,8 @@ def grow(
         leaf_of_row[:] = 0
         _write(0, n, totals[0], totals[1], units, counts, numbers)
         return 1, scale_g, scale_h
-    found = splits[0, best]
-    f, cut, missing_left = features[best], found[0], found[1] == 1
+    best_split = splits[0, best]
+    f, cut, missing_left = features[best], best_split[0], best_split[1] == 1
     words[FEATURE, 0], words[BIN, 0], words[LEFT, 0], words[RIGHT, 0] = f, cut, stump.LEFT, stump.RIGHT
     out.missing_left[0], numbers[GAIN, 0] = missing_left, gains[0, best]
     how, lefts = (cut, np.int64(n_bins[f]), missing_left), 0
@@ -122,7 +122,7 @@ def grow(
             begin, end = sparse.column_start[f], sparse.column_start[f + 1]
             row, column_bin = sparse.row[begin:end], sparse.column_bin[begin:end]
             lefts = stump.route_entries(row, column_bin, sparse.default[f], *how, leaf_of_row)
-    left_g, left_h = found[2], found[3]
+    left_g, left_h = best_split[2], best_split[3]
     _write(0, n, totals[0], totals[1], units, counts, numbers)
     _write(stump.LEFT, lefts, left_g, left_h, units, counts, numbers)
     _write(stump.RIGHT, n - lefts, totals[0] - left_g, totals[1] - left_h, units, counts, numbers)

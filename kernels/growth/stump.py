@@ -28,14 +28,14 @@ def lay_out(features, n_bins, categorical, default, starts, own_bins, kinds, def
     features (t,) int32; n_bins (d,) int32, categorical (d,) bool, default (d,) uint8 or (0,) of all features; out
     starts (t + 1,) uint64, own_bins (t,) int32, kinds (t,) uint8, defaults (t,) int64.
     """
-    at, some = np.uint64(0), False
+    first_cell, some = np.uint64(0), False
     for j in range(features.shape[0]):
         f = features[j]
-        starts[j], own_bins[j], kinds[j] = at, n_bins[f], categorical[f]
+        starts[j], own_bins[j], kinds[j] = first_cell, n_bins[f], categorical[f]
         defaults[j] = default[f] if default.shape[0] > 0 else -1
-        at += np.uint64(n_bins[f] + 1)
+        first_cell += np.uint64(n_bins[f] + 1)
         some = some or categorical[f]
-    starts[features.shape[0]] = at
+    starts[features.shape[0]] = first_cell
     return some
 
 

@@ -15,42 +15,42 @@ _LOW = np.int64(0xFFFF_FFFF)
 
 
 @kernel
-def _join(own, part, is_packed, begin, end):
+def _join(histogram, part, is_packed, begin, end):
     """Add another thread's part of a histogram, and after it 1 if that is packed, to cells [begin, end)."""
-    cells = own.shape[0] // 2
+    cells = histogram.shape[0] // 2
     if is_packed:  # then the part is, too
         for c in range(begin, end):
-            own[c] += part[c]
+            histogram[c] += part[c]
     elif part[2 * cells] == 1:
         for c in range(begin, end):
             pair = part[c]
-            own[c] += pair >> 32
-            own[cells + c] += pair & _LOW
+            histogram[c] += pair >> 32
+            histogram[cells + c] += pair & _LOW
     else:
         for c in range(begin, end):
-            own[c] += part[c]
+            histogram[c] += part[c]
         for c in range(cells + begin, cells + end):
-            own[c] += part[c]
+            histogram[c] += part[c]
 
 
 @kernel
-def _spread(own, is_packed, starts, first, last, defaults, total_g, total_h):
+def _spread(histogram, is_packed, starts, first, last, defaults, total_g, total_h):
     """Sparse features [first, last): the default bin holds what the stored entries do not."""
-    cells = own.shape[0] // 2
+    cells = histogram.shape[0] // 2
     for j in range(first, last):
         g, h = total_g, total_h
         begin = np.int64(starts[j])
         if is_packed:
             pair = (total_g << 32) + total_h
             for c in range(begin, np.int64(starts[j + 1])):
-                pair -= own[c]
-            own[begin + defaults[j]] += pair
+                pair -= histogram[c]
+            histogram[begin + defaults[j]] += pair
         else:
             for c in range(begin, np.int64(starts[j + 1])):
-                g -= own[c]
-                h -= own[cells + c]
-            own[begin + defaults[j]] += g
-            own[cells + begin + defaults[j]] += h
+                g -= histogram[c]
+                h -= histogram[cells + c]
+            histogram[begin + defaults[j]] += g
+            histogram[cells + begin + defaults[j]] += h
 
 
 @kernel
@@ -81,16 +81,16 @@ def complete(i, histograms, shared, new_pairs, node, layout, first, last):
     starts, defaults, packed_rows = layout.starts, layout.defaults, histograms.packed_rows
     begin, end = np.int64(starts[first]), np.int64(starts[last])
     built, sibling, parent = new_pairs[i, 0], new_pairs[i, 1], new_pairs[i, 2]
-    own = histograms.of[node[built, SLOT]]
+    histogram = histograms.of[node[built, SLOT]]
     own_packed = node[built, END] - node[built, BEGIN] <= packed_rows
     for p in range(shared.shape[1]):
         if shared[i, p] >= 0:
-            _join(own, histograms.spare[shared[i, p]], own_packed, begin, end)
+            _join(histogram, histograms.spare[shared[i, p]], own_packed, begin, end)
     if defaults[0] >= 0:
-        _spread(own, own_packed, starts, first, last, defaults, node[built, SUM_G], node[built, SUM_H])
+        _spread(histogram, own_packed, starts, first, last, defaults, node[built, SUM_G], node[built, SUM_H])
     if sibling >= 0:
         _subtract(
-            histograms.of[node[sibling, SLOT]], own, node[parent, END] - node[parent, BEGIN] <= packed_rows,
+            histograms.of[node[sibling, SLOT]], histogram, node[parent, END] - node[parent, BEGIN] <= packed_rows,
             own_packed, node[sibling, END] - node[sibling, BEGIN] <= packed_rows, begin, end,
         )  # fmt: skip
 

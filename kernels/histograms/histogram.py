@@ -56,11 +56,11 @@ def _add_dense(bins, features, starts, packed, rows, begin, end, out):
             f0, f1 = np.uint64(features[j]), np.uint64(features[j + _1])
             f2, f3 = np.uint64(features[j + _2]), np.uint64(features[j + _3])
             for k in range(size):
-                pair, at = pairs[k], places[k]
-                out[a + np.uint64(flat[at + f0])] += pair
-                out[b + np.uint64(flat[at + f1])] += pair
-                out[c + np.uint64(flat[at + f2])] += pair
-                out[d + np.uint64(flat[at + f3])] += pair
+                pair, place = pairs[k], places[k]
+                out[a + np.uint64(flat[place + f0])] += pair
+                out[b + np.uint64(flat[place + f1])] += pair
+                out[c + np.uint64(flat[place + f2])] += pair
+                out[d + np.uint64(flat[place + f3])] += pair
             j += _4
         while j < t:
             a, f0 = starts[j], np.uint64(features[j])
@@ -174,17 +174,17 @@ def count(rows, layout, node, new_pairs, first, last, counts):
     """
     for i in range(new_pairs.shape[0]):
         built, sibling = new_pairs[i, 0], new_pairs[i, 1]
-        own = counts[node[built, SLOT]]
+        node_counts = counts[node[built, SLOT]]
         for j in range(first, last):
             begin, end = np.int64(layout.starts[j]), np.int64(layout.starts[j + 1])
-            own[begin:end] = 0
+            node_counts[begin:end] = 0
             f = layout.features[j]
             for k in range(node[built, BEGIN], node[built, END]):
-                own[begin + np.int64(rows.bins[rows.rows[k], f])] += 1
+                node_counts[begin + np.int64(rows.bins[rows.rows[k], f])] += 1
             if sibling >= 0:
                 other = counts[node[sibling, SLOT]]
                 for c in range(begin, end):
-                    other[c] -= own[c]
+                    other[c] -= node_counts[c]
 
 
 @kernel
@@ -192,17 +192,19 @@ def count_sparse(rows, layout, node, new_pairs, counts):
     """The same for sparse bins, all features at once."""
     for i in range(new_pairs.shape[0]):
         built, sibling = new_pairs[i, 0], new_pairs[i, 1]
-        own = counts[node[built, SLOT]]
-        own[:] = 0
+        node_counts = counts[node[built, SLOT]]
+        node_counts[:] = 0
         for k in range(node[built, BEGIN], node[built, END]):
             row = rows.rows[k]
             for e in range(rows.row_start[row], rows.row_start[row + 1]):
-                own[rows.cells[e]] += 1
+                node_counts[rows.cells[e]] += 1
         for j in range(layout.defaults.shape[0]):
             begin, end = np.int64(layout.starts[j]), np.int64(layout.starts[j + 1])
-            own[begin + layout.defaults[j]] += node[built, END] - node[built, BEGIN] - own[begin:end].sum()
+            node_counts[begin + layout.defaults[j]] += (
+                node[built, END] - node[built, BEGIN] - node_counts[begin:end].sum()
+            )
         if sibling >= 0:
-            counts[node[sibling, SLOT]] -= own
+            counts[node[sibling, SLOT]] -= node_counts
 
 
 @kernel

@@ -32,17 +32,17 @@ def _write_steps(feature, last, missing_left, left, right, n_bins, is_categorica
 
 
 @kernel
-def _go_down(rows, first, tests, children, depth, at):
-    """at[j] = leaf of row first + j; every row takes as many steps as the deepest leaf is away."""
-    for j in range(at.size):
-        at[j] = 0
+def _go_down(rows, first, tests, children, depth, nodes):
+    """nodes[j] = leaf of row first + j; every row takes as many steps as the deepest leaf is away."""
+    for j in range(nodes.size):
+        nodes[j] = 0
     for _ in range(depth):
-        for j in range(at.size):
-            v = np.uint64(at[j])
+        for j in range(nodes.size):
+            v = np.uint64(nodes[j])
             test = tests[v]
             code = np.int64(rows[first + np.uint64(j), np.uint64(test >> 32)])
             holds = np.uint64((code <= test & 0xFFFF) | (code == test >> 16 & 0xFFFF))
-            at[j] = children[np.uint64(2) * v + holds]
+            nodes[j] = children[np.uint64(2) * v + holds]
 
 
 @kernel

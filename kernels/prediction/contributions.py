@@ -88,7 +88,7 @@ def add_interactions(codes, start, place, share, test_start, slot, accepted, val
     float64, room to work in; pairs: (k, places, places, width) float64. before[0] is the product of the factors in
     front of e, times the weight of the point; before[1] that and those between e and f; after[f] that of f and behind.
     """
-    rows, one = np.uint64(codes.shape[1]), np.uint64(1)
+    rows, uint_one = np.uint64(codes.shape[1]), np.uint64(1)
     for leaf in range(len(value)):
         first, m = np.uint64(start[leaf]), np.uint64(start[leaf + 1] - start[leaf])
         if m < 2:
@@ -96,24 +96,24 @@ def add_interactions(codes, start, place, share, test_start, slot, accepted, val
         _meet(codes, first, m, test_start, slot, accepted, met)
         half, i, q = 0.5 * value[leaf], np.uint64(output[leaf]), m // np.uint64(2)
         for j in range(q):
-            t, weight = points[q - one, j], weights[q - one, j]
+            t, weight = points[q - uint_one, j], weights[q - uint_one, j]
             for r in range(rows):
                 after[m, r] = 1.0
                 before[0, r] = weight
-            for back in range(m - one):
-                e = m - one - back
+            for back in range(m - uint_one):
+                e = m - uint_one - back
                 alone = (1.0 - t) * share[first + e]
                 for r in range(rows):
-                    after[e, r] = after[e + one, r] * (t * met[e, r] + alone)
-            for e in range(m - one):
+                    after[e, r] = after[e + uint_one, r] * (t * met[e, r] + alone)
+            for e in range(m - uint_one):
                 z_e, a = share[first + e], np.uint64(place[first + e])
                 for r in range(rows):
                     before[1, r] = before[0, r]
-                for f in range(e + one, m):
+                for f in range(e + uint_one, m):
                     z, b = share[first + f], np.uint64(place[first + f])
                     alone = (1.0 - t) * z
                     for r in range(rows):
-                        without = before[1, r] * after[f + one, r]
+                        without = before[1, r] * after[f + uint_one, r]
                         pairs[i, a, b, r] += half * (met[e, r] - z_e) * ((met[f, r] - z) * without)
                         before[1, r] *= t * met[f, r] + alone
                 alone = (1.0 - t) * z_e

@@ -169,9 +169,9 @@ def count_within(bits, start, stop, shift, prefix, low_bits, counts, sums):
     for i in range(start, stop):
         word = bits[i]
         if (word >> np.uint32(shift)) == prefix:
-            at = np.uint64((word & ((np.uint32(1) << np.uint32(shift)) - np.uint32(1))) >> np.uint32(low_bits))
-            counts[at] += 1
-            sums[at] += np.int64(_significand(word))
+            bucket = np.uint64((word & ((np.uint32(1) << np.uint32(shift)) - np.uint32(1))) >> np.uint32(low_bits))
+            counts[bucket] += 1
+            sums[bucket] += np.int64(_significand(word))
 
 
 @kernel
@@ -183,10 +183,10 @@ def take_buckets(scores, start, stop, a, b, out):
     base, shift, count = scores.ctypes.data, np.uint32(TOP_SHIFT), 0
     whole = stop - (stop - start) % LANES
     for begin in range(start, whole, LANES):
-        found = in_either(base + 4 * begin, shift, np.uint32(a), np.uint32(b))
-        while found:
-            out[count] = scores[begin + np.int64(trailing_zeros(found))]
-            found &= found - np.uint64(1)
+        matches = in_either(base + 4 * begin, shift, np.uint32(a), np.uint32(b))
+        while matches:
+            out[count] = scores[begin + np.int64(trailing_zeros(matches))]
+            matches &= matches - np.uint64(1)
             count += 1
     bits = scores[whole:stop].view(np.uint32)
     for j in range(bits.size):
@@ -218,13 +218,13 @@ def _keep(words, p, begin, stop, rows, inverses, count):
     """Rows [begin, stop) that words (256,) uint32 draw with p (256,) float64, and 1 / p, behind ``count`` others."""
     last = count
     for first in range(begin, stop, AT_ONCE):
-        at = first - begin
-        some, of_each, drawn = words[at : at + AT_ONCE], p[at : at + AT_ONCE], np.uint64(0)
+        offset = first - begin
+        some, of_each, drawn = words[offset : offset + AT_ONCE], p[offset : offset + AT_ONCE], np.uint64(0)
         for j in range(np.uint64(AT_ONCE)):
             drawn |= np.uint64(is_drawn(some[j], of_each[j])) << j
         last = keep(drawn, first, stop, rows, last)
-    for at in range(count, last):
-        inverses[at] = np.float32(inverse(p[np.uint64(rows[at] - begin)]))
+    for position in range(count, last):
+        inverses[position] = np.float32(inverse(p[np.uint64(rows[position] - begin)]))
     return last
 
 

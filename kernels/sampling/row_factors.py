@@ -19,11 +19,11 @@ BOTH, CURVATURE, LOSSES = 1, 2, 3  # what a score is made of, besides 0, gradien
 @kernel
 @inlined
 def _sum_of_squares(values, i, n, k):
-    total, at = 0.0, np.uint64(i)
+    total, index = 0.0, np.uint64(i)
     for _ in range(k):
-        x = widened(values[at])
+        x = widened(values[index])
         total += x * x
-        at += np.uint64(n)
+        index += np.uint64(n)
     return total
 
 

@@ -49,8 +49,8 @@ def row_noise(scale):
         for i in range(begin, count, step):
             row = chosen.rows[i] if chosen.drawn else i
             for output in range(k):
-                at = output * n + i
-                gradient, deviation_of_row = widened(of.g[at]), scale(widened(of.g[at]), widened(of.h[at]))
+                index = output * n + i
+                gradient, deviation_of_row = widened(of.g[index]), scale(widened(of.g[index]), widened(of.h[index]))
                 spread = deviation_of_row * deviation_of_row
                 if of.has_times:
                     spread = spread / of.times[i]
@@ -59,6 +59,6 @@ def row_noise(scale):
                 )
                 place = row & 3
                 word = (a if place == 0 else b) if place < 2 else (c if place == 2 else d)
-                out[at] = narrowed(noisy(gradient, spread, deviation, normal(word, table)))
+                out[index] = narrowed(noisy(gradient, spread, deviation, normal(word, table)))
 
     return noise_of

@@ -14,8 +14,8 @@ def row_scores(score):
         for i in range(begin, stop, step):
             total = 0.0
             for output in range(k):
-                at = output * n + i
-                total += score(widened(g[at]), widened(h[at]))
+                index = output * n + i
+                total += score(widened(g[index]), widened(h[index]))
             out[i] = total
 
     return scores_of

@@ -22,8 +22,8 @@ def count_drawn(start, row, drawn, first, last, counts):
 def take_drawn(start, row, bins, drawn, first, last, out_start, out_row, out_bins):
     """Copies them, in their order. out_start (d + 1,) int64: where each column begins."""
     for f in range(first, last):
-        at = np.uint64(out_start[f])
+        position = np.uint64(out_start[f])
         for e in range(np.uint64(start[f]), np.uint64(start[f + 1])):
             if drawn[np.uint64(row[e])]:
-                out_row[at], out_bins[at] = row[e], bins[e]
-                at += np.uint64(1)
+                out_row[position], out_bins[position] = row[e], bins[e]
+                position += np.uint64(1)

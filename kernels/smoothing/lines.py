@@ -36,9 +36,9 @@ def add(scores, factor, codes, leaf_of_row, value, features, slopes, centres, st
     """scores[i] += factor * (value of its leaf + slopes times centres), over rows [start, stop)."""
     for i in range(start, stop):
         leaf = leaf_of_row[i]
-        found = value[leaf]
+        prediction = value[leaf]
         for j in range(features.shape[1]):
             f = features[leaf, j]
             if f >= 0:
-                found += slopes[leaf, j] * centres[f, codes[i, f]]
-        scores[i] += factor * found
+                prediction += slopes[leaf, j] * centres[f, codes[i, f]]
+        scores[i] += factor * prediction

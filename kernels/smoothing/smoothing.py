@@ -38,10 +38,10 @@ def cell_sums(packed, rows, a, lut_a, b, lut_b, sums):
     not (0,); lut (256,) int32; sums (c, 2) int64, 0 at first.
     """
     held = np.zeros(sums.shape[0], np.int64)
-    one, every = b.shape[0] == 0, rows.shape[0] == 0
+    one_feature, every = b.shape[0] == 0, rows.shape[0] == 0
     for tile in range(0, packed.shape[0], TILE):
         end = min(tile + TILE, packed.shape[0])
-        if one and every:
+        if one_feature and every:
             by_bin = np.zeros(256, np.int64)
             for i in range(tile, end):
                 by_bin[np.uint64(a[i])] += packed[i]
@@ -51,7 +51,7 @@ def cell_sums(packed, rows, a, lut_a, b, lut_b, sums):
             for i in range(tile, end):
                 row = np.uint64(i) if every else np.uint64(rows[i])
                 cell = lut_a[np.uint64(a[row])]
-                if not one:
+                if not one_feature:
                     cell += lut_b[np.uint64(b[row])]
                 held[np.uint64(cell)] += packed[i]
         for cell in range(sums.shape[0]):
@@ -83,10 +83,10 @@ def gram(h, first, basis, out):
         if h[c] == 0.0:
             continue
         for i in range(min(w, q - first[c])):
-            at = h[c] * basis[c, i]
-            if at != 0.0:
+            weighted_basis = h[c] * basis[c, i]
+            if weighted_basis != 0.0:
                 for j in range(min(w, q - first[c]) - i):
-                    out[first[c] + i, j] += at * basis[c, i + j]
+                    out[first[c] + i, j] += weighted_basis * basis[c, i + j]
 
 
 @kernel

@@ -166,7 +166,7 @@ def pick(new_nodes, node, gain, features, part_gains, part_found):
         if best < 0:
             node[v, STATE] = CLOSED
             continue
-        at = part_found[best, line]
-        node[v, STATE], node[v, FEATURE], node[v, BIN] = OPEN, features[at[0]], at[1]
-        node[v, LEFT_G], node[v, LEFT_H] = at[2], at[3]
-        node[v, MISSING_LEFT] = 1 if at[3] > node[v, SUM_H] - at[3] else 0
+        best_split = part_found[best, line]
+        node[v, STATE], node[v, FEATURE], node[v, BIN] = OPEN, features[best_split[0]], best_split[1]
+        node[v, LEFT_G], node[v, LEFT_H] = best_split[2], best_split[3]
+        node[v, MISSING_LEFT] = 1 if best_split[3] > node[v, SUM_H] - best_split[3] else 0

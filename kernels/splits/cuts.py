@@ -109,8 +109,8 @@ def general_cut(g, h, n, n_bins, total_g, total_h, total_n, units, rule, restric
     cut_gains(g, h, n, cuts, none, none, none, total_g, total_h, total_n, units, rule, parent, -1.0, gains)
     if restricted:
         forbid(gains, cuts, bits)
-    at = first_largest(gains, cuts)
-    best, left = gains[at], 0
+    cut = first_largest(gains, cuts)
+    best, left = gains[cut], 0
     if some_missing and cuts > 1:
         cut_gains(
             g, h, n, cuts - 1, missing_g, missing_h, missing_n, total_g, total_h, total_n, units, rule, parent, -1.0,
@@ -119,12 +119,12 @@ def general_cut(g, h, n, n_bins, total_g, total_h, total_n, units, rule, restric
         if restricted:
             forbid(gains, cuts - 1, bits)
         other = first_largest(gains, cuts - 1)
-        if gains[other] > best or (gains[other] == best and other < at):
-            at, best, left = other, gains[other], 1
+        if gains[other] > best or (gains[other] == best and other < cut):
+            cut, best, left = other, gains[other], 1
     if not best > max(rule[2], NOISE * parent):
         return 0.0
-    out[0], out[1] = at, left
-    out[2], out[3] = g[at] + left * missing_g, h[at] + left * missing_h
+    out[0], out[1] = cut, left
+    out[2], out[3] = g[cut] + left * missing_g, h[cut] + left * missing_h
     if not some_missing:  # none seen here: a missing value follows the heavier child
         out[1] = 1 if out[3] > total_h - out[3] else 0
     return best

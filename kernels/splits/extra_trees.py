@@ -19,8 +19,8 @@ def draw_words(sums, features, seed_low, seed_high, iteration, stream, words):
     for line in range(words.shape[0]):
         of_node = np.uint64(sums[line, 0]) * _OF_G + np.uint64(sums[line, 1]) * _OF_H
         for j in range(words.shape[1]):
-            at = of_node + np.uint64(features[j]) * _OF_FEATURE
-            words[line, j] = words_of(at, seed_low, seed_high, iteration, stream)[0]
+            block = of_node + np.uint64(features[j]) * _OF_FEATURE
+            words[line, j] = words_of(block, seed_low, seed_high, iteration, stream)[0]
 
 
 @kernel

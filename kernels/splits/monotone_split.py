@@ -163,8 +163,8 @@ def _categorical(g, h, n, n_bins, totals, units, rule, bounds, word, out, left_s
                 continue
             lg, lh = left[0], left[1]
             rg, rh = total_g - lg, total_h - lh
-            own, other = soft_threshold(lg * unit_g, alpha), soft_threshold(rg * unit_g, alpha)
-            sides = both_within(own, lh * unit_h, other, rh * unit_h, *of_node, 0)
+            left_gradient, right_gradient = soft_threshold(lg * unit_g, alpha), soft_threshold(rg * unit_g, alpha)
+            sides = both_within(left_gradient, lh * unit_h, right_gradient, rh * unit_h, *of_node, 0)
             if sides - parent > best:
                 best, best_sweep, best_size = sides - parent, sweep, i + 1
                 out[2], out[3] = lg, lh

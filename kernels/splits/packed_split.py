@@ -58,10 +58,10 @@ def _estimate(running, cuts, shift, total, least, ridge, about):
 @inlined
 def _best(running, cuts, shift, total, least, units, ridge, parent, about):
     """The gain and the place of the best allowed cut, the first of equals; -1.0 and 0 if there is none."""
-    best, at = -1.0, 0
+    best, cut = -1.0, 0
     top = _estimate(running, cuts, shift, total, least, np.float32(ridge / units[1]), about)
     if not top > np.float32(0.0):  # then no cut gains
-        return best, at
+        return best, cut
     enough, address = top * SURELY, about.ctypes.data
     for line in range(0, cuts, LANES):
         may = at_least(address + 4 * line, enough)
@@ -77,8 +77,8 @@ def _best(running, cuts, shift, total, least, units, ridge, parent, about):
                 + score((right >> 32) * units[0], (right & _LOW) * units[1], ridge)
             ) - parent
             if gain > best:
-                best, at = gain, b
-    return best, at
+                best, cut = gain, b
+    return best, cut
 
 
 @kernel
@@ -134,17 +134,17 @@ def best_cut(own, begin, n_bins, total, parent, least, units, rule, rows, runnin
         cuts = _sum_occupied(stored, running, places)
     else:
         _sum_all(stored, running)
-    best, at = _best(running, cuts, np.int64(0), total, least, units, ridge, parent, about)
-    left, missing_left = running[at], 0
+    best, cut = _best(running, cuts, np.int64(0), total, least, units, ridge, parent, about)
+    left, missing_left = running[cut], 0
     if missing != 0 and behind > 1:
         if not some or places[cuts - 1] == behind - 1:
             cuts -= 1
         other_best, other = _best(running, cuts, missing, total, least, units, ridge, parent, about)
-        if other_best > best or (other_best == best and other < at):
-            best, at, left, missing_left = other_best, other, running[other] + missing, 1
+        if other_best > best or (other_best == best and other < cut):
+            best, cut, left, missing_left = other_best, other, running[other] + missing, 1
     if not best > max(rule[2], NOISE * parent):
         return 0.0
-    out[0], out[1], out[2], out[3] = places[at] if some else at, missing_left, left >> 32, left & _LOW
+    out[0], out[1], out[2], out[3] = places[cut] if some else cut, missing_left, left >> 32, left & _LOW
     if missing == 0:  # none seen here: a missing value follows the heavier child
         out[1] = 1 if out[3] > total_h - out[3] else 0
     return best

@@ -38,8 +38,8 @@ def keep_winners(gains, sums, features, deviation, table, seed_low, seed_high, i
         best, winner = 0.0, -1
         for j in range(features.shape[0]):
             if gains[line, j] > 0.0:
-                at = of_node + np.uint64(features[j]) * _OF_FEATURE
-                words = words_of(at, seed_low, seed_high, iteration, stream)
+                block = of_node + np.uint64(features[j]) * _OF_FEATURE
+                words = words_of(block, seed_low, seed_high, iteration, stream)
                 noisy = gains[line, j] + spread * normal(words[0], table)
                 if winner < 0 or noisy > best:
                     best, winner = noisy, j

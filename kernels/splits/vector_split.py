@@ -79,15 +79,15 @@ def _seen(cell, count, limits):
 
 
 @kernel
-def _search(cells, counts, b, categorical, total, n_rows, units, limits, parent, left, found):
-    """found = gain, bin, whether missing values go left, whether all categories do: the first of the largest gains.
+def _search(cells, counts, b, categorical, total, n_rows, units, limits, parent, left, best_split):
+    """best_split = gain, bin, whether missing ones go left, whether all categories do: the first of the largest gains.
 
     cells (b + 1, s, 2) int64, counts (b + 1,) int64; left: room for (s, 2). A cut after a bin without rows is the one
     before it.
     """
     gain = max(limits.least_gain, limits.noise * parent)
     missing = _seen(cells[b], counts[b], limits)
-    found[0] = 0.0
+    best_split[0] = 0.0
     left[:] = 0
     rows_left = np.int64(0)
     last = b if missing or categorical else b - 1
@@ -113,8 +113,8 @@ def _search(cells, counts, b, categorical, total, n_rows, units, limits, parent,
             here = both - parent
             if both > 0.0 and here > gain:
                 gain = here
-                found[0], found[1], found[3] = gain, c, only_missing
-                found[2] = way == 1 or (heavier and not missing)
+                best_split[0], best_split[1], best_split[3] = gain, c, only_missing
+                best_split[2] = way == 1 or (heavier and not missing)
             if way == 1:
                 left -= cells[b]
                 rows_left -= counts[b]

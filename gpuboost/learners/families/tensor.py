@@ -56,9 +56,11 @@ class TensorSpline(SmoothFamily):
         check_int(self, "difference", 1, 2)
         check_int(self, "cells", 2, 64)
         check_df(self, self.difference**2)
-        given: Any = self.pairs
-        listed = isinstance(given, (list, tuple)) and all(isinstance(pair, (list, tuple)) for pair in given)
-        pairs = tuple(tuple(pair) for pair in given) if listed else ()
+        pairs_argument: Any = self.pairs
+        listed = isinstance(pairs_argument, (list, tuple)) and all(
+            isinstance(pair, (list, tuple)) for pair in pairs_argument
+        )
+        pairs = tuple(tuple(pair) for pair in pairs_argument) if listed else ()
         if not pairs or any(len(pair) != 2 or pair[0] == pair[1] for pair in pairs):
             raise RecipeError(f"pairs: TensorSpline needs pairs of two different features; got {self.pairs!r}.")
         object.__setattr__(self, "pairs", pairs)
@@ -85,7 +87,7 @@ class TensorSpline(SmoothFamily):
         penalty += np.kron(np.eye(basis_a.shape[1]), self._full(basis_b))
         q, groups = len(penalty), len(basis_b)
         grid = Grid((a.feature, b.feature), (cells_a * groups, cells_b), len(basis_a) * groups + 1)
-        codes = [smoothing.codes(data.bins, one.feature) for one in (a, b)]
+        codes = [smoothing.codes(data.bins, axis.feature) for axis in (a, b)]
         cell = grid.cells[0][codes[0]] + grid.cells[1][codes[1]]
         weight = weight_of_cells(cell, data, grid.n_cells)[:-1]
         basis = np.einsum("ik,jl->ijkl", basis_a, basis_b).reshape(-1, q)
