@@ -47,5 +47,5 @@ def _best_cut(v: Array, a: int, b: int) -> tuple[int, float]:
     """Where to halve [a, b): before or after the run of values equal to the middle one. 0 if there is no such place."""
     middle = v[a + (b - a) // 2]
     low, high = a + int(np.searchsorted(v[a:b], middle, "left")), a + int(np.searchsorted(v[a:b], middle, "right"))
-    found = [(s, log(s - a + _TINY) + log(b - s + _TINY) - log(b - a + _TINY)) for s in (low, high) if a < s < b]
-    return max(found, key=lambda one: one[1], default=(0, 0.0))
+    candidates = [(s, log(s - a + _TINY) + log(b - s + _TINY) - log(b - a + _TINY)) for s in (low, high) if a < s < b]
+    return max(candidates, key=lambda candidate: candidate[1], default=(0, 0.0))

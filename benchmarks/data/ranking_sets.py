@@ -19,7 +19,7 @@ def lightgbm_rank(rows: int | None = None) -> Data:
     """3,005 and 768 documents of 201 and 50 queries, 300 features, labels 0 to 4; comes with LightGBM."""
     train, test = (_svmlight(f"lightgbm_rank/rank.{part}", 301) for part in ("train", "test"))
     sizes = [np.array(_bytes(f"lightgbm_rank/rank.{part}.query").split(), int) for part in ("train", "test")]
-    groups = [np.repeat(np.arange(len(one)), one) for one in sizes]
+    groups = [np.repeat(np.arange(len(lengths)), lengths) for lengths in sizes]
     return _lists((train[0], train[1], groups[0]), (test[0], test[1], groups[1]), rows)
 
 
@@ -55,15 +55,15 @@ def letor_like(queries: int, queries_test: int, seed: int, typical: int = 95, mo
     group = np.repeat(np.arange(len(lengths)), lengths)
     n = len(group)
     asked = rng.standard_normal((len(lengths), 6)).astype(np.float32)
-    own = rng.standard_normal((n, 12), dtype=np.float32)
-    z = _worth(rng, own, asked[group])
+    factors = rng.standard_normal((n, 12), dtype=np.float32)
+    z = _worth(rng, factors, asked[group])
     x = np.empty((n, FEATURES), np.float32)
     mixing = rng.standard_normal((6, 26)).astype(np.float32) / 2
     x[:, :26] = np.round(np.exp(asked @ mixing), 1)[group]
     shift = rng.standard_normal((len(lengths), 80)).astype(np.float32)
-    x[:, 26:106] = own @ (rng.standard_normal((12, 80)).astype(np.float32) / 3) + 0.5 * shift[group]
+    x[:, 26:106] = factors @ (rng.standard_normal((12, 80)).astype(np.float32) / 3) + 0.5 * shift[group]
     x[:, 26:106] += 0.5 * rng.standard_normal((n, 80), dtype=np.float32)
-    x[:, 26:38] = own + 0.7 * rng.standard_normal((n, 12), dtype=np.float32)
+    x[:, 26:38] = factors + 0.7 * rng.standard_normal((n, 12), dtype=np.float32)
     x[:, 66:106] = np.round(np.maximum(np.exp(x[:, 66:106]) - 1.0, 0.0), 2)  # counts and lengths: heavy tails, many 0
     x[:, 106:] = rng.standard_normal((n, 30), dtype=np.float32)
     y = np.digitize(z, np.quantile(z, SHARES)).astype(np.float64)
@@ -71,15 +71,15 @@ def letor_like(queries: int, queries_test: int, seed: int, typical: int = 95, mo
     return Data("ranking", x[:cut], y[:cut], x[cut:], y[cut:], group=group[:cut], group_test=group[cut:])
 
 
-def _worth(rng: np.random.Generator, own: Array, asked: Array) -> Array:
+def _worth(rng: np.random.Generator, factors: Array, asked: Array) -> Array:
     """(n,) what a document is worth to its query."""
-    found = (
-        1.2 * own[:, 0] * (1.0 + np.tanh(asked[:, 0]))
-        + np.maximum(own[:, 1], own[:, 2])
-        + 0.9 * own[:, 3] * (asked[:, 1] > 0)
-        + 0.8 * np.sin(2.0 * own[:, 4])
-        - 0.6 * np.abs(own[:, 5] - 0.5 * asked[:, 2])
-        + 0.7 * own[:, 6] * own[:, 7]
+    worth = (
+        1.2 * factors[:, 0] * (1.0 + np.tanh(asked[:, 0]))
+        + np.maximum(factors[:, 1], factors[:, 2])
+        + 0.9 * factors[:, 3] * (asked[:, 1] > 0)
+        + 0.8 * np.sin(2.0 * factors[:, 4])
+        - 0.6 * np.abs(factors[:, 5] - 0.5 * asked[:, 2])
+        + 0.7 * factors[:, 6] * factors[:, 7]
         + 0.7 * asked[:, 3]
     )
-    return found + 1.3 * rng.standard_normal(len(own))
+    return worth + 1.3 * rng.standard_normal(len(factors))

@@ -28,13 +28,13 @@ ADULT = (
 
 def folder() -> Path:
     """The folder GPUBOOST_DATA names; InputError if there is none."""
-    given = os.environ.get("GPUBOOST_DATA")
-    if not given or not Path(given).is_dir():
+    path = os.environ.get("GPUBOOST_DATA")
+    if not path or not Path(path).is_dir():
         raise InputError(
-            f"GPUBOOST_DATA: must name the folder of the data sets; it is {given!r}. "
+            f"GPUBOOST_DATA: must name the folder of the data sets; it is {path!r}. "
             "See benchmarks/README.md for what lies in it."
         )
-    return Path(given)
+    return Path(path)
 
 
 def _bytes(name: str) -> bytes:

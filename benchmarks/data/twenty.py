@@ -48,10 +48,10 @@ def _some(data: Data, rows: int | None) -> Data:
     return Data(data.task, x, data.y[learn], x_test, data.y_test[judge], weight, weight_test)
 
 
-def _smallest(n: int, most: int | None) -> Any:
-    """(most,) row numbers, increasing; a file may be sorted, so they are not its first."""
+def _smallest(n: int, max_rows: int | None) -> Any:
+    """(max_rows,) row numbers, increasing; a file may be sorted, so they are not its first."""
     _, hashes = real.held_out(n)
-    return np.sort(np.argsort(hashes, kind="stable")[:most])
+    return np.sort(np.argsort(hashes, kind="stable")[:max_rows])
 
 
 def _stacked(x: Any, x_test: Any) -> Any:

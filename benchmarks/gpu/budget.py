@@ -53,11 +53,11 @@ def noisy_bytes_per_row(d: int, depth: int) -> float:
 
 def gpu_or_reason() -> tuple[Any, str]:
     """(the runtime of the first usable GPU, what it is), or (None, why there is none)."""
-    found = [device for device in gb.devices() if device.kind == "cuda"]
-    for device in found:
+    gpus = [device for device in gb.devices() if device.kind == "cuda"]
+    for device in gpus:
         if device.usable:
             return open_gpu(device.name), device.description
-    return None, "; ".join(device.why_not for device in found)
+    return None, "; ".join(device.why_not for device in gpus)
 
 
 def skipped(title: str, columns: tuple[str, ...], reason: str) -> Finding:

@@ -31,13 +31,13 @@ def categories(options: Options) -> Finding:
         return skipped(title, COLUMNS, about)
     data = real.amazon(1_000 if options.small else None)
     trees = 5 if options.small else TREES
-    found: dict[str, dict[str, Any]] = {}
+    runs: dict[str, dict[str, Any]] = {}
     for name in libraries(options):
         options.tell(f"amazon: {name}")
         fits = partial(timed_fits, name, ON_GPU[name], trees, options.threads, options.repeats or REPEATS)
-        found[name] = apart(fits, data, seconds=SECONDS)
-    rows = tuple(_row(name, one, found[OURS]) for name, one in found.items())
-    return Finding(title, COLUMNS, rows, (about,), {"gpu": about, "runs": found})
+        runs[name] = apart(fits, data, seconds=SECONDS)
+    rows = tuple(_row(name, run, runs[OURS]) for name, run in runs.items())
+    return Finding(title, COLUMNS, rows, (about,), {"gpu": about, "runs": runs})
 
 
 def libraries(options: Options) -> list[str]:
@@ -66,8 +66,8 @@ def timed_fits(
         return {"error": f"{type(error).__name__}: {error}"[:300]}
 
 
-def _row(name: str, one: dict[str, Any], ours: dict[str, Any]) -> tuple[str, ...]:
-    if "error" in one:
-        return (name, "", "", "", one["error"])
-    ratio = f"{min(one['seconds']) / min(ours['seconds']):.1f}" if "seconds" in ours else ""
-    return (name, f"{one['logloss']:.5f}", f"{min(one['seconds']):.2f}", ratio, "")
+def _row(name: str, run: dict[str, Any], ours: dict[str, Any]) -> tuple[str, ...]:
+    if "error" in run:
+        return (name, "", "", "", run["error"])
+    ratio = f"{min(run['seconds']) / min(ours['seconds']):.1f}" if "seconds" in ours else ""
+    return (name, f"{run['logloss']:.5f}", f"{min(run['seconds']):.2f}", ratio, "")

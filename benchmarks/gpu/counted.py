@@ -110,8 +110,8 @@ def why_no_emulator() -> str:
     if find_spec("pytest") is None:
         return "the emulator needs pytest: pip install pytest"
     with on_the_path():
-        found: str = import_module("emulator.compiler").why_not()
-    return found
+        reason: str = import_module("emulator.compiler").why_not()
+    return reason
 
 
 @contextmanager
@@ -133,16 +133,18 @@ def _spent(n: int, rounds: int, options: Options, params: dict[str, Any]) -> dic
     x = np.stack([rng.permutation(n) for _ in range(FEATURES)], axis=1).astype(np.float32)
     y = np.sin(6.0 * x[:, 0] / n) + x[:, 1] / n * (x[:, 2] > n // 2) + 0.1 * rng.normal(size=n)
     with emulator.emulated_gpu(build="counts") as cupy:
-        given = {"n_estimators": rounds, "max_depth": DEPTH, "learning_rate": 0.5, "random_state": 0}
+        settings = {"n_estimators": rounds, "max_depth": DEPTH, "learning_rate": 0.5, "random_state": 0}
         with catch_warnings():
             simplefilter("ignore", gb.OutsideTheoryWarning)  # of the squared error's gradient with noise
-            gb.GradientBoostingRegressor(device="cuda", **given, **params).fit(x, y)
+            gb.GradientBoostingRegressor(device="cuda", **settings, **params).fit(x, y)
         traffic, atomics = cupy.traffic(), cupy.shared_atomics()
     moved: Counter[str] = Counter()
     runs: Counter[str] = Counter()
     for kernel, parameters in traffic.items():
         if kernel not in ONCE:
-            moved[kernel] = sum(one.fetched + one.stored for name, one in parameters.items() if name not in OF_NODES)
+            moved[kernel] = sum(
+                parameter.fetched + parameter.stored for name, parameter in parameters.items() if name not in OF_NODES
+            )
     for kernel in cupy.kernels:
         runs[kernel.name] += kernel.runs
     return {"bytes": moved, "atomics": atomics, "counts": cupy.counts, "runs": runs}

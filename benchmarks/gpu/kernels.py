@@ -50,10 +50,10 @@ class Timing:
         """Of every launch, by kernel."""
         self._runtime.wait()
         elapsed = self._runtime.cp.cuda.get_elapsed_time
-        found: dict[str, list[float]] = defaultdict(list)
+        seconds: dict[str, list[float]] = defaultdict(list)
         for name, begin, end in self.spans:
-            found[name].append(elapsed(begin, end) * 1e-3)
-        return found
+            seconds[name].append(elapsed(begin, end) * 1e-3)
+        return seconds
 
     def _event(self) -> Any:
         event = self._runtime.cp.cuda.Event()

@@ -95,9 +95,9 @@ def _seconds(x: Array, y: Array, trainings: int, outputs: int, trees: int) -> fl
 
 def _fit(x: Array, y: Array, trainings: int, outputs: int, trees: int) -> None:
     rows = gb.Dataset(x, y)
-    given: dict[str, Any] = {"n_estimators": trees, "max_depth": DEPTH, "random_state": 0, "device": "cuda"}
+    params: dict[str, Any] = {"n_estimators": trees, "max_depth": DEPTH, "random_state": 0, "device": "cuda"}
     fits: list[Callable[[], Any]] = [
-        partial(gb.GradientBoostingClassifier(learning_rate=RATE * (1 + i / trainings), **given).fit, rows)
+        partial(gb.GradientBoostingClassifier(learning_rate=RATE * (1 + i / trainings), **params).fit, rows)
         for i in range(trainings)
     ]
     if len(fits) == 1:

@@ -222,7 +222,7 @@ def measured(runtime: Any, about: str, scale: float, tell: Callable[[str], None]
         "launch of a graph, host": (host, "s", ""),
         "compile the histogram's module": (bench.compile_seconds(), "s", "once for each machine"),
     }
-    found = memory | adds | launches
-    rows = tuple((what, f"{value:.3g}", unit, note) for what, (value, unit, note) in found.items())
-    numbers = {"gpu": about} | {what: value for what, (value, _, _) in found.items()}
+    measurements = memory | adds | launches
+    rows = tuple((what, f"{value:.3g}", unit, note) for what, (value, unit, note) in measurements.items())
+    numbers = {"gpu": about} | {what: value for what, (value, _, _) in measurements.items()}
     return Finding(f"Micro-measurements, {about}, {runtime.sm_count} multiprocessors", COLUMNS, rows, (), numbers)

@@ -30,12 +30,12 @@ def outputs(options: Options) -> Finding:
         return skipped(title, COLUMNS, about)
     table, numbers = [], {}
     for make in MAKERS:
-        rows, found = make(options.small), {}
+        rows, runs = make(options.small), {}
         for name in _libraries(options):
             options.tell(f"{make.__name__}: {name}")
-            found[name] = apart(_timed, name, rows, seconds=SECONDS)
-        table += [_row(make.__name__, name, one, found["gpuboost"]) for name, one in found.items()]
-        numbers[make.__name__] = found
+            runs[name] = apart(_timed, name, rows, seconds=SECONDS)
+        table += [_row(make.__name__, name, run, runs["gpuboost"]) for name, run in runs.items()]
+        numbers[make.__name__] = runs
     return Finding(title, COLUMNS, tuple(table), (about,), {"gpu": about, "runs": numbers})
 
 
@@ -109,8 +109,8 @@ _FITS: dict[str, Fit] = {
 }
 
 
-def _row(of: str, name: str, one: dict[str, Any], ours: dict[str, Any]) -> tuple[str, ...]:
-    if "error" in one:
-        return (of, name, "", "", "", one["error"])
-    ratio = f"{one['seconds'] / ours['seconds']:.1f}" if "seconds" in ours else ""
-    return (of, name, f"{one['loss']:.4f}", f"{one['seconds']:.2f}", ratio, "")
+def _row(of: str, name: str, run: dict[str, Any], ours: dict[str, Any]) -> tuple[str, ...]:
+    if "error" in run:
+        return (of, name, "", "", "", run["error"])
+    ratio = f"{run['seconds'] / ours['seconds']:.1f}" if "seconds" in ours else ""
+    return (of, name, f"{run['loss']:.4f}", f"{run['seconds']:.2f}", ratio, "")

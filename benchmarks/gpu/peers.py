@@ -35,14 +35,14 @@ def apart(work: Callable[..., dict[str, Any]], *arguments: Any, seconds: float) 
     process.start()
     there.close()
     try:
-        found: dict[str, Any] = here.recv() if here.poll(seconds) else {"error": f"not done after {seconds:.0f} s"}
+        answer: dict[str, Any] = here.recv() if here.poll(seconds) else {"error": f"not done after {seconds:.0f} s"}
     except EOFError:
         process.join()
-        found = {"error": f"its process ended with status {process.exitcode}"}
+        answer = {"error": f"its process ended with status {process.exitcode}"}
     finally:
         process.kill()
         process.join()
-    return found
+    return answer
 
 
 def _answer(there: Any, work: Callable[..., dict[str, Any]], arguments: tuple[Any, ...]) -> None:

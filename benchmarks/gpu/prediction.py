@@ -28,12 +28,12 @@ def prediction(options: Options) -> Finding:
         return skipped(title, COLUMNS, about)
     counts = (1, 1_000, many)
     names = ["gpuboost", *(["xgboost"] if options.beside("xgboost") else [])]
-    found = {}
+    runs = {}
     for name in names:
         options.tell(f"prediction: {name}")
-        found[name] = apart(_timed, name, trees, counts, seconds=SECONDS)
-    rows = tuple(_row(name, one, str(count), found["gpuboost"]) for name, one in found.items() for count in counts)
-    return Finding(title, COLUMNS, rows, (about,), {"gpu": about, "runs": found})
+        runs[name] = apart(_timed, name, trees, counts, seconds=SECONDS)
+    rows = tuple(_row(name, run, str(count), runs["gpuboost"]) for name, run in runs.items() for count in counts)
+    return Finding(title, COLUMNS, rows, (about,), {"gpu": about, "runs": runs})
 
 
 def _timed(name: str, trees: int, counts: tuple[int, ...]) -> dict[str, Any]:
@@ -76,8 +76,8 @@ def _xgboost(x: Array, y: Array, trees: int) -> Callable[[Any], Any]:
 _FITS = {"gpuboost": _ours, "xgboost": _xgboost}
 
 
-def _row(name: str, one: dict[str, Any], count: str, ours: dict[str, Any]) -> tuple[str, ...]:
-    if "error" in one:
-        return (name, count, "", "", one["error"])
-    ratio = f"{one[count] / ours[count]:.1f}" if count in ours else ""
-    return (name, f"{int(count):,}", f"{one[count]:.3f}", ratio, "")
+def _row(name: str, run: dict[str, Any], count: str, ours: dict[str, Any]) -> tuple[str, ...]:
+    if "error" in run:
+        return (name, count, "", "", run["error"])
+    ratio = f"{run[count] / ours[count]:.1f}" if count in ours else ""
+    return (name, f"{int(count):,}", f"{run[count]:.3f}", ratio, "")

@@ -59,9 +59,9 @@ def workers(options: Options) -> Finding:
     for load in LOADS[:1] if options.small else LOADS:
         n, few, trees = (1_000, 3, 8) if options.small else (load.n, FEW, load.trees)
         data = higgs_like(n, 1, 1)
-        found = measured(load, data.X, data.y, few, trees, options, gpu.free_memory)
-        runs += found
-        table += [_row(load, one, found[0]) for one in found]
+        records = measured(load, data.X, data.y, few, trees, options, gpu.free_memory)
+        runs += records
+        table += [_row(load, record, records[0]) for record in records]
     notes = (about, f"trees after the first {FEW}, whose seconds are taken off; features drawn, so that trees differ")
     return Finding(TITLE, COLUMNS, tuple(table), notes, {"gpu": about, "runs": runs})
 
@@ -69,22 +69,22 @@ def workers(options: Options) -> Finding:
 def measured(load: Load, x: Array, y: Array, few: int, trees: int, options: Options, free: int) -> list[dict[str, Any]]:
     """A record for each number of workers: the best of the repeats, which take turns. The first few are not counted."""
     rows = gb.Dataset(x, y)
-    found: list[dict[str, Any]] = []
+    records: list[dict[str, Any]] = []
     for count in WORKERS:
         told = gb.estimate_memory(*x.shape, n_classes=2, **_params(load, count)).total
-        found.append({"load": load.title, "workers": count, "bytes": told, "rate": 0.0, "staleness": 0.0})
+        records.append({"load": load.title, "workers": count, "bytes": told, "rate": 0.0, "staleness": 0.0})
     for repeat in range(options.repeats or 3):
-        for one in found:
-            if one["bytes"] > free:
-                one["note"] = "does not fit"
+        for record in records:
+            if record["bytes"] > free:
+                record["note"] = "does not fit"
                 continue
-            options.tell(f"{load.title}: {one['workers']} workers, repeat {repeat + 1}")
-            params = _params(load, one["workers"])
+            options.tell(f"{load.title}: {record['workers']} workers, repeat {repeat + 1}")
+            params = _params(load, record["workers"])
             begun, _ = _seconds(rows, few, params)
             done, model = _seconds(rows, trees, params)
-            one["rate"] = max(one["rate"], (trees - few) / max(1e-9, done - begun))
-            one["staleness"] = model.log_.mean_staleness
-    return found
+            record["rate"] = max(record["rate"], (trees - few) / max(1e-9, done - begun))
+            record["staleness"] = model.log_.mean_staleness
+    return records
 
 
 def _params(load: Load, count: int) -> dict[str, Any]:
@@ -101,9 +101,9 @@ def _seconds(rows: gb.Dataset, trees: int, params: Mapping[str, Any]) -> tuple[f
     return time.perf_counter() - start, model
 
 
-def _row(load: Load, one: Mapping[str, Any], alone: Mapping[str, Any]) -> tuple[str, ...]:
-    count, size = str(one["workers"] or "none"), f"{one['bytes'] / 2**20:,.0f}"
-    if not one["rate"]:
-        return load.title, count, "", "", "", size, one.get("note", "")
-    times = f"{one['rate'] / alone['rate']:.2f}" if alone["rate"] else ""
-    return load.title, count, f"{one['rate']:.0f}", times, f"{one['staleness']:.1f}", size, ""
+def _row(load: Load, record: Mapping[str, Any], alone: Mapping[str, Any]) -> tuple[str, ...]:
+    count, size = str(record["workers"] or "none"), f"{record['bytes'] / 2**20:,.0f}"
+    if not record["rate"]:
+        return load.title, count, "", "", "", size, record.get("note", "")
+    times = f"{record['rate'] / alone['rate']:.2f}" if alone["rate"] else ""
+    return load.title, count, f"{record['rate']:.0f}", times, f"{record['staleness']:.1f}", size, ""

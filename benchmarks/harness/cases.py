@@ -76,5 +76,5 @@ def suites() -> dict[str, Suite]:
     """Every suite of this folder, by name."""
     here = import_module("gpuboost.benchmarks.suites")
     modules = (import_module(f"{here.__name__}.{info.name}") for info in iter_modules(here.__path__))
-    found = [module.SUITE for module in modules if hasattr(module, "SUITE")]
-    return {suite.name: suite for suite in found}
+    all_suites = [module.SUITE for module in modules if hasattr(module, "SUITE")]
+    return {suite.name: suite for suite in all_suites}

@@ -68,8 +68,8 @@ def _ours(loss: Any, more: Mapping[str, Any], threads: int) -> Any:
 
 
 def _gaussian(more: Mapping[str, Any], data: Data, threads: int) -> Predicted:
-    found = _ours("gaussian_nll", more, threads).fit(data.X, data.y).predict(data.X_test, output="all")
-    return normal(found[:, 0], found[:, 1])
+    predicted = _ours("gaussian_nll", more, threads).fit(data.X, data.y).predict(data.X_test, output="all")
+    return normal(predicted[:, 0], predicted[:, 1])
 
 
 def _gaussian_best(data: Data, threads: int) -> Predicted:
@@ -77,8 +77,8 @@ def _gaussian_best(data: Data, threads: int) -> Predicted:
 
 
 def _quantiles(data: Data, threads: int) -> Predicted:
-    found = _ours(gb.losses.Quantile(LEVELS), {}, threads).fit(data.X, data.y).predict(data.X_test)
-    return Predicted(found[:, [0, -1]], found)
+    quantiles = _ours(gb.losses.Quantile(LEVELS), {}, threads).fit(data.X, data.y).predict(data.X_test)
+    return Predicted(quantiles[:, [0, -1]], quantiles)
 
 
 def _conformal(data: Data, threads: int) -> Predicted:
@@ -100,8 +100,8 @@ def _ngboost(validated: bool, data: Data, threads: int) -> Predicted:
         trial.fit(data.X[~held], data.y[~held], data.X[held], data.y[held])
         rounds = {"n_estimators": int(trial.best_val_loss_itr) + 1}
     model = NGBRegressor(verbose=False, random_state=0, **rounds).fit(data.X, data.y)
-    found = model.pred_dist(data.X_test).params
-    return normal(found["loc"], found["scale"])
+    params = model.pred_dist(data.X_test).params
+    return normal(params["loc"], params["scale"])
 
 
 def _catboost(data: Data, threads: int) -> Predicted:
@@ -111,16 +111,16 @@ def _catboost(data: Data, threads: int) -> Predicted:
         loss_function="RMSEWithUncertainty", random_seed=0, thread_count=threads, verbose=False,
         allow_writing_files=False,
     )  # fmt: skip
-    found = model.fit(data.X, data.y).predict(data.X_test)
-    return normal(found[:, 0], np.sqrt(found[:, 1]))
+    predicted = model.fit(data.X, data.y).predict(data.X_test)
+    return normal(predicted[:, 0], np.sqrt(predicted[:, 1]))
 
 
 def _lightgbm(data: Data, threads: int) -> Predicted:
     from lightgbm import LGBMRegressor
 
     options: dict[str, Any] = {"objective": "quantile", "random_state": 0, "n_jobs": threads, "verbose": -1}
-    found = [LGBMRegressor(alpha=level, **options).fit(data.X, data.y).predict(data.X_test) for level in LEVELS]
-    both = np.column_stack(found)
+    columns = [LGBMRegressor(alpha=level, **options).fit(data.X, data.y).predict(data.X_test) for level in LEVELS]
+    both = np.column_stack(columns)
     return Predicted(both[:, [0, -1]], both)
 
 
@@ -130,8 +130,8 @@ def _xgboost(data: Data, threads: int) -> Predicted:
     model = XGBRegressor(
         objective="reg:quantileerror", quantile_alpha=np.array(LEVELS), random_state=0, n_jobs=threads
     )  # fmt: skip
-    found = model.fit(data.X, data.y).predict(data.X_test)
-    return Predicted(found[:, [0, -1]], found)
+    quantiles = model.fit(data.X, data.y).predict(data.X_test)
+    return Predicted(quantiles[:, [0, -1]], quantiles)
 
 
 def judged(found: Predicted, y: Array, unit: float) -> dict[str, float]:

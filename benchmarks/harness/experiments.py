@@ -86,8 +86,8 @@ def experiments() -> dict[str, Experiment]:
     """Every experiment of this folder, by name."""
     here = import_module("gpuboost.benchmarks.suites")
     modules = (import_module(f"{here.__name__}.{info.name}") for info in iter_modules(here.__path__))
-    found = [module.EXPERIMENT for module in modules if hasattr(module, "EXPERIMENT")]
-    return {one.name: one for one in found}
+    all_experiments = [module.EXPERIMENT for module in modules if hasattr(module, "EXPERIMENT")]
+    return {experiment.name: experiment for experiment in all_experiments}
 
 
 def drawn(finding: Finding) -> Any:
@@ -116,11 +116,11 @@ def stored(path: str, experiment: Experiment, names: Sequence[str]) -> dict[str,
         raise InputError(f"--stored: {path} is no file of results; {error}.") from None
     if suite != experiment.name:
         raise InputError(f"--stored: {path} has results of {suite!r}; the suite is {experiment.name!r}.")
-    found = {name: parts[name] for name in experiment.chosen(names) if name in parts}
-    if not found:
+    chosen = {name: parts[name] for name in experiment.chosen(names) if name in parts}
+    if not chosen:
         raise InputError(f"--stored: {path} has none of the cases; it has {', '.join(parts)}.")
     fields = ("title", "columns", "rows", "notes", "numbers")
-    return {name: Finding(**{field: _tuples(part[field]) for field in fields}) for name, part in found.items()}
+    return {name: Finding(**{field: _tuples(part[field]) for field in fields}) for name, part in chosen.items()}
 
 
 def _tuples(value: Any) -> Any:
@@ -162,10 +162,10 @@ def _plain(finding: Finding) -> dict[str, Any]:
     return {**asdict(finding), "rows": rows, "numbers": _short(finding.numbers)}
 
 
-def _short(found: Any) -> Any:
+def _short(numbers: Any) -> Any:
     """The same with six digits for each number: what is measured has no more, and files of curves are long."""
-    if isinstance(found, float):
-        return float(f"{found:.6g}")
-    if isinstance(found, Mapping):
-        return {key: _short(value) for key, value in found.items()}
-    return [_short(value) for value in found] if isinstance(found, list | tuple) else found
+    if isinstance(numbers, float):
+        return float(f"{numbers:.6g}")
+    if isinstance(numbers, Mapping):
+        return {key: _short(value) for key, value in numbers.items()}
+    return [_short(value) for value in numbers] if isinstance(numbers, list | tuple) else numbers

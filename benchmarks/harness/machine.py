@@ -22,7 +22,7 @@ def describe() -> dict[str, Any]:
         "memory_gb": round(_memory_gb(), 1),
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
-        "versions": {name: found for name in LIBRARIES if (found := _version(name))},
+        "versions": {name: release for name in LIBRARIES if (release := _version(name))},
     }
 
 
@@ -43,8 +43,8 @@ def others_busy(seconds: float = 1.0) -> float:
     """Cores kept busy by everything but this process, over a short sample."""
     busy, cpu, start = busy_seconds(), time.process_time(), time.perf_counter()
     time.sleep(seconds)
-    own = time.process_time() - cpu
-    return max(0.0, busy_seconds() - busy - own) / (time.perf_counter() - start)
+    own_cpu = time.process_time() - cpu
+    return max(0.0, busy_seconds() - busy - own_cpu) / (time.perf_counter() - start)
 
 
 def wait_until_quiet(most_seconds: float, level: float = 0.08) -> float:

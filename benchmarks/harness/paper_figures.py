@@ -125,7 +125,7 @@ def _times(axis: Any, name: str, means: Mapping[str, Any], seconds: Mapping[str,
     base = next(iter(means))
     target = 0.325 if name == "a8a" else min(means[base][: max(6 * len(means[base]) // 10, 1)])
     reached = {label: np.flatnonzero(score <= target) for label, score in means.items()}
-    times = {label: (int(at[0]) + 1) * seconds[label] for label, at in reached.items() if len(at)}
+    times = {label: (int(rounds[0]) + 1) * seconds[label] for label, rounds in reached.items() if len(rounds)}
     labels = list(means)[::-1]
     axis.barh(
         labels, [times.get(label, 0.0) / times[base] for label in labels], color=pictures.COLOURS[0], label="here"
@@ -156,8 +156,8 @@ def asynchronous(findings: Mapping[str, Finding], path: str) -> None:
 def _workers(axis: Any, finding: Finding, name: str, leaves: str) -> None:
     lines = {}
     for key, run in (finding.numbers or {}).items():
-        rate, workers, own = key.split(", ")
-        if rate == "0.05" and own in (leaves, "server" if workers == "1" else leaves):
+        rate, workers, run_leaves = key.split(", ")
+        if rate == "0.05" and run_leaves in (leaves, "server" if workers == "1" else leaves):
             lines[f"{workers} workers" if workers != "1" else "1 worker"] = run["test"]
     pictures.curves(axis, lines)
     figure = {"higgs": 5, "real-sim": 6}[name]

@@ -47,7 +47,7 @@ class Gpuboost:
         growth: dict[str, Any] = {"max_depth": setting.depth}
         if setting.leaves:
             growth = {"growth": "leafwise", "max_leaves": setting.leaves, "max_depth": None}
-        own = {"reg_lambda": 1.0, "min_child_weight": 1.0, "min_samples_leaf": 1} if setting.matched else {}
+        regularisation = {"reg_lambda": 1.0, "min_child_weight": 1.0, "min_samples_leaf": 1} if setting.matched else {}
         loss = {"loss": "poisson"} if task == "poisson" else {}
         kinds = {"regression": "Regressor", "poisson": "Regressor", "ranking": "Ranker"}
         kind = f"GradientBoosting{kinds.get(task, 'Classifier')}"
@@ -57,7 +57,7 @@ class Gpuboost:
             n_jobs=threads,
             random_state=SEED,
             **growth,
-            **own,
+            **regularisation,
             **loss,
             **{"device": "cpu", **more},
         )
@@ -116,9 +116,9 @@ class XGBoost:
         return x
 
     def bin(self, x: Any, y: Array, weight: Array | None, group: Array | None) -> Any:
-        most = self._options.get("max_bin", 256)
+        max_bin = self._options.get("max_bin", 256)
         return self._xgb.QuantileDMatrix(
-            x, y, weight=weight, qid=group, max_bin=most, nthread=self._threads, enable_categorical=True
+            x, y, weight=weight, qid=group, max_bin=max_bin, nthread=self._threads, enable_categorical=True
         )
 
     def train(self, binned: Any) -> Any:

@@ -100,7 +100,7 @@ def tables(findings: Mapping[str, Any], path: str, *, by_column: bool = False) -
     """
     read = _of_last_row if by_column else _of_first_column
     shown = {name: read(finding) for name, finding in findings.items()}
-    shown = {name: found for name, found in shown.items() if found[1]}
+    shown = {name: series for name, series in shown.items() if series[1]}
     figure, axes = sheet(len(shown), width=6.0)
     for axis, (name, (column, points)) in zip(axes, shown.items(), strict=True):
         labels = list(points)[::-1]
@@ -116,8 +116,8 @@ def tables(findings: Mapping[str, Any], path: str, *, by_column: bool = False) -
 
 def _of_last_row(finding: Any) -> tuple[str, dict[str, float]]:
     last = finding.rows[-1]
-    found = {name: _number(cell) for name, cell in zip(finding.columns[1:], last[1:], strict=True)}
-    return last[0], {name: value for name, value in found.items() if value is not None}
+    numbers = {name: _number(cell) for name, cell in zip(finding.columns[1:], last[1:], strict=True)}
+    return last[0], {name: value for name, value in numbers.items() if value is not None}
 
 
 def _of_first_column(finding: Any) -> tuple[str, dict[str, float]]:
@@ -129,8 +129,8 @@ def _of_first_column(finding: Any) -> tuple[str, dict[str, float]]:
             value is not None or not row[k] for value, row in zip(values, rows, strict=True)
         ):
             labels = _labels([row[:k] for row in rows])
-            found = dict(zip(labels, values, strict=True))
-            return columns[k], {label: value for label, value in found.items() if value is not None}
+            numbers = dict(zip(labels, values, strict=True))
+            return columns[k], {label: value for label, value in numbers.items() if value is not None}
     return "", {}
 
 
@@ -141,8 +141,8 @@ def _labels(cells: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _number(cell: str) -> float | None:
-    found = _NUMBER.match(_plain(cell))
-    return float(found[0].replace(",", "")) if found else None
+    match = _NUMBER.match(_plain(cell))
+    return float(match[0].replace(",", "")) if match else None
 
 
 def _plain(cell: str) -> str:

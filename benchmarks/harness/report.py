@@ -24,16 +24,16 @@ def table(suite: Suite, rows: Sequence[Row]) -> Any:
     for i, column in enumerate(columns):
         drawn.columns[i].justify = "right" if column.endswith((" s", " MB")) else "left"
     for case in suite.cases:
-        found = results.lines(rows, case)
-        for line in found:
+        lines = results.lines(rows, case)
+        for line in lines:
             cells = _quality_cells(case, line) if quality else _speed_cells(case, line)
-            name = case.name if line is found[0] else ""
-            drawn.add_row(name, _marked(line), *cells, verdict(suite, case, found) if line.peer == OURS else "")
+            name = case.name if line is lines[0] else ""
+            drawn.add_row(name, _marked(line), *cells, verdict(suite, case, lines) if line.peer == OURS else "")
         for row in _failures(rows, case):
             drawn.add_row("", row["peer"], *[""] * (len(columns) - 3), "[red]failed[/red]")
-        if any(line.clean[0] == 0 for line in found):
+        if any(line.clean[0] == 0 for line in lines):
             drawn.caption = "* other processes took CPU time during every one of these runs"
-        if found:
+        if lines:
             drawn.add_section()
     return drawn
 
@@ -79,9 +79,9 @@ def verdict(suite: Suite, case: Case, found: Sequence[Line]) -> str:
     return "  ".join(_times(case, found, list(case.targets) or ["import", "fit"]))
 
 
-def _times(case: Case, found: Sequence[Line], named: Sequence[str]) -> list[str]:
+def _times(case: Case, lines: Sequence[Line], named: Sequence[str]) -> list[str]:
     """Our measures over the best peer's, red where a target is missed."""
-    ours = next(line for line in found if line.peer == OURS)
+    ours = next(line for line in lines if line.peer == OURS)
     late = results.missed(case, ours)
     return [
         f"[{'red' if name in late else 'green'}]{name} x{ours.ratios[name]:.2f}[/]"
@@ -96,26 +96,26 @@ def plot(suite: Suite, rows: Sequence[Row], path: str) -> None:
     Raises:
         InputError: if matplotlib is missing, or no run succeeded.
     """
-    blocks = [(case, found) for case in suite.cases if (found := results.lines(rows, case))]
+    blocks = [(case, lines) for case in suite.cases if (lines := results.lines(rows, case))]
     figure, panels = pictures.sheet(len(blocks), height=2.6)
-    for panel, (case, found) in zip(panels, blocks, strict=True):
-        _draw(panel, suite, case, found[::-1])
+    for panel, (case, lines) in zip(panels, blocks, strict=True):
+        _draw(panel, suite, case, lines[::-1])
     pictures.save(figure, path)
 
 
-def _draw(panel: Any, suite: Suite, case: Case, found: Sequence[Line]) -> None:
-    names = [line.peer for line in found]
+def _draw(panel: Any, suite: Suite, case: Case, lines: Sequence[Line]) -> None:
+    names = [line.peer for line in lines]
     if suite.kind == "quality":
-        decides = results.deciding(case, found[0].scores)
-        panel.plot([line.scores[decides] for line in found], names, "o", color="tab:blue")
+        decides = results.deciding(case, lines[0].scores)
+        panel.plot([line.scores[decides] for line in lines], names, "o", color="tab:blue")
         panel.set_xlabel(decides)
     elif "predict" in case.targets:
-        panel.barh(names, [line.measures["predict"] for line in found], color="tab:green")
+        panel.barh(names, [line.measures["predict"] for line in lines], color="tab:green")
         panel.set_xlabel("seconds of prediction")
     else:
-        bins = [line.measures["bin"] for line in found]
+        bins = [line.measures["bin"] for line in lines]
         panel.barh(names, bins, color="tab:orange", label="binning")
-        panel.barh(names, [line.measures["train"] for line in found], left=bins, color="tab:blue", label="training")
+        panel.barh(names, [line.measures["train"] for line in lines], left=bins, color="tab:blue", label="training")
         panel.set_xlabel("seconds")
         panel.legend(fontsize="small")
     panel.set_title(case.name, fontsize="medium")

@@ -78,7 +78,7 @@ def _disturbed(row: Row) -> bool:
 
 def _ratios(by_peer: Mapping[str, Sequence[Row]]) -> dict[str, float]:
     others = {peer: runs for peer, runs in by_peer.items() if peer != OURS}
-    found = {}
+    ratios = {}
     for name in MEASURES:
         medians = {peer: statistics.median(measure(run, name) for run in runs) for peer, runs in others.items()}
         positive = {peer: value for peer, value in medians.items() if value > 0}
@@ -92,8 +92,8 @@ def _ratios(by_peer: Mapping[str, Sequence[Row]]) -> dict[str, float]:
             measure(run, name) / theirs[run["repeat"]] for run in by_peer[OURS] if theirs.get(run["repeat"], 0.0) > 0
         ]
         if pairs:
-            found[name] = statistics.median(pairs)
-    return found
+            ratios[name] = statistics.median(pairs)
+    return ratios
 
 
 def deciding(case: Case, scores: Mapping[str, float]) -> str:
@@ -154,12 +154,12 @@ def standard_error(values: Any) -> float:
     return float(np.std([x[rng.integers(0, len(x), len(x))].mean() for _ in range(DRAWS)]))
 
 
-def _ours(found: Sequence[Line]) -> Line | None:
-    return next((line for line in found if line.peer == OURS), None)
+def _ours(case_lines: Sequence[Line]) -> Line | None:
+    return next((line for line in case_lines if line.peer == OURS), None)
 
 
-def _best_rival(case: Case, found: Sequence[Line]) -> Line | None:
-    theirs = [line for line in found if line.peer in case.rivals]
+def _best_rival(case: Case, case_lines: Sequence[Line]) -> Line | None:
+    theirs = [line for line in case_lines if line.peer in case.rivals]
     if not theirs:
         return None
     name = deciding(case, theirs[0].scores)
@@ -169,7 +169,7 @@ def _best_rival(case: Case, found: Sequence[Line]) -> Line | None:
 
 def missed(case: Case, ours: Line) -> dict[str, float]:
     """Targets that were not met: measure -> ratio."""
-    return {name: ours.ratios[name] for name, most in case.targets.items() if ours.ratios.get(name, 0.0) > most}
+    return {name: ours.ratios[name] for name, target in case.targets.items() if ours.ratios.get(name, 0.0) > target}
 
 
 def destination(where: str, suite: Suite) -> Path:
@@ -194,10 +194,10 @@ def stored(path: str, suite: Suite, names: Sequence[str]) -> list[Row]:
     if name != suite.name:
         raise InputError(f"--stored: {path} has results of {name!r}; the suite is {suite.name!r}.")
     chosen = {case.name for case in suite.chosen(tuple(names))}
-    found = [row for row in runs if row["case"] in chosen]
-    if not found:
+    rows = [row for row in runs if row["case"] in chosen]
+    if not rows:
         raise InputError(f"--stored: {path} has none of the cases; it has {', '.join({row['case'] for row in runs})}.")
-    return found
+    return rows
 
 
 def write(path: Path, suite: Suite, size: Size, threads: int, command: str, rows: Sequence[Row]) -> None:

@@ -41,8 +41,8 @@ def draw(curves: Mapping[str, Sequence[Run]], path: str | Path) -> None:
 
 def _line(run: Run, runs: Sequence[Run], across: str, down: str) -> tuple[list[float], list[float]]:
     """The points of one curve. Times count from the end of the first round, which so has none to be drawn at."""
-    least = min(min(one["train"]) for one in runs)
-    first = max(one["train"][0] for one in runs) - least
+    least = min(min(curve["train"]) for curve in runs)
+    first = max(curve["train"][0] for curve in runs) - least
     values = [loss - least for loss in run["train"]] if down == "gap" else run["test"]
     kept = [
         (x, value)

@@ -62,10 +62,10 @@ def timed() -> Iterator[Counter[str]]:
 
 def _timed(call: Callable[..., Any], spent: Counter[str], part: str) -> Callable[..., Any]:
     @wraps(call)
-    def measured(*given: Any, **named: Any) -> Any:
+    def measured(*args: Any, **named: Any) -> Any:
         begin = time.thread_time()
         try:
-            return call(*given, **named)
+            return call(*args, **named)
         finally:
             spent[part] += 1e3 * (time.thread_time() - begin)  # type: ignore[assignment]
 
@@ -90,19 +90,19 @@ def main() -> None:
     asked = parser.parse_args()
     lists = letor_like(queries=asked.queries, queries_test=1, seed=11)
     data = gb.Dataset(lists.X, lists.y, group=lists.group)
-    found: dict[str, dict[str, float]] = {}
+    fastest: dict[str, dict[str, float]] = {}
     for _ in range(asked.repeats):
         for name, sampling in SAMPLERS.items():
             parts = parts_of_a_round(data, sampling, asked.rounds)
-            if name not in found or parts["round"] < found[name]["round"]:
-                found[name] = parts
+            if name not in fastest or parts["round"] < fastest[name]["round"]:
+                fastest[name] = parts
     print(f"{lists.X.shape[0]:,} x {lists.X.shape[1]}: CPU ms of a round")
-    print("| part |", " | ".join(found), "|")
-    print("|---" * (len(found) + 1) + "|")
+    print("| part |", " | ".join(fastest), "|")
+    print("|---" * (len(fastest) + 1) + "|")
     for part in (*PARTS, REST, "round"):
-        print(f"| {part} |", " | ".join(f"{parts[part]:.1f}" for parts in found.values()), "|")
-    whole = found["all rows"]["round"]
-    print("| of all rows' |", " | ".join(f"{parts['round'] / whole:.3f}" for parts in found.values()), "|")
+        print(f"| {part} |", " | ".join(f"{parts[part]:.1f}" for parts in fastest.values()), "|")
+    whole = fastest["all rows"]["round"]
+    print("| of all rows' |", " | ".join(f"{parts['round'] / whole:.3f}" for parts in fastest.values()), "|")
 
 
 if __name__ == "__main__":

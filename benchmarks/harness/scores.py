@@ -17,12 +17,12 @@ def score(data: Data, predicted: Array) -> dict[str, float]:
     if data.task == "ranking":
         return _ranking(data.y_test, p, data.group_test)
     rows = _BY_TASK[data.task](data.y_test, p)
-    found = {name: float(np.average(values, weights=data.weight_test)) for name, values in rows.items()}
-    if "rmse" in found:
-        found["rmse"] **= 0.5
+    scores = {name: float(np.average(values, weights=data.weight_test)) for name, values in rows.items()}
+    if "rmse" in scores:
+        scores["rmse"] **= 0.5
     if data.task == "binary":
-        found["auc"] = _area(data.y_test, p, data.weight_test)
-    return found
+        scores["auc"] = _area(data.y_test, p, data.weight_test)
+    return scores
 
 
 def by_row(data: Data, predicted: Array, name: str) -> Array:
@@ -51,8 +51,8 @@ def _binary(y: Array, p: Array) -> dict[str, Array]:
 
 def _multiclass(y: Array, p: Array) -> dict[str, Array]:
     label = y.astype(np.int64)
-    own = np.clip(p[np.arange(len(p)), label], 1e-15, 1.0)
-    return {"logloss": -np.log(own), "accuracy": p.argmax(axis=1) == label}
+    likelihood = np.clip(p[np.arange(len(p)), label], 1e-15, 1.0)
+    return {"logloss": -np.log(likelihood), "accuracy": p.argmax(axis=1) == label}
 
 
 def _regression(y: Array, p: Array) -> dict[str, Array]:
@@ -101,8 +101,8 @@ def _lists(y: Array, p: Array, group: Array) -> list[Array]:
 
 def _ndcg(labels: Array, k: int) -> float:
     discounts = 1 / np.log2(np.arange(2, min(k, len(labels)) + 2))
-    found, best = ((2.0 ** one[:k] - 1) @ discounts for one in (labels, np.sort(labels)[::-1]))
-    return float(found / best) if best > 0 else 1.0
+    dcg, best = ((2.0 ** ranked[:k] - 1) @ discounts for ranked in (labels, np.sort(labels)[::-1]))
+    return float(dcg / best) if best > 0 else 1.0
 
 
 def _average_precision(relevant: Array) -> float:

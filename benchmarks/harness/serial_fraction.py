@@ -69,13 +69,13 @@ def per_tree(data: gb.Dataset, settings: dict[str, Any], trees: int, threads: in
     model.set_params(**{"max_depth": 6, **settings})
     with one_after_another() as spent:
         model.set_params(n_estimators=WARM).fit(data)
-        found = []
+        totals = []
         for number in (FEW, FEW + trees):
             spent.runs, spent.seconds, begin = 0, 0.0, time.thread_time()
             model.set_params(n_estimators=number).fit(data)
             whole = time.thread_time() - begin
-            found.append(np.array([spent.runs, 1e3 * whole, 1e3 * (whole - spent.seconds)]))
-    runs, milliseconds, outside = ((found[1] - found[0]) / trees).tolist()
+            totals.append(np.array([spent.runs, 1e3 * whole, 1e3 * (whole - spent.seconds)]))
+    runs, milliseconds, outside = ((totals[1] - totals[0]) / trees).tolist()
     return runs, milliseconds, outside
 
 

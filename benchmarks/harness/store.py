@@ -43,9 +43,9 @@ class Data:
 
 def cache_folder() -> Path:
     """GPUBOOST_BENCH_CACHE, or gpuboost/benchmarks in the user's cache folder."""
-    given = os.environ.get("GPUBOOST_BENCH_CACHE")
-    if given:
-        return Path(given)
+    path = os.environ.get("GPUBOOST_BENCH_CACHE")
+    if path:
+        return Path(path)
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(home) / "gpuboost" / "benchmarks"
 

@@ -65,7 +65,7 @@ def _warm_up(case: Case, data: Data, peer_name: str, threads: int) -> None:
     """Two trees on the first rows: threads are started and kernels loaded, for every library alike."""
     few = slice(0, 5000)
     peer = open_peer(peer_name, data.task, replace(case.setting, trees=2), threads, data.y)
-    weight, group = (None if one is None else one[few] for one in (data.weight, data.group))
+    weight, group = (None if vector is None else vector[few] for vector in (data.weight, data.group))
     x = peer.prepare(data.X[few])
     peer.predict(peer.train(peer.bin(x, data.y[few], weight, group)), x)
 

@@ -25,29 +25,29 @@ def threads(options: Options) -> Finding:
     best = f"{cores} processes"
     with _party(options.small, [1] * cores + [cores]) as ready:
         teams = {"one process, one worker": ready[:1], best: ready[:cores], f"{cores} threads": ready[cores:]}
-        found: dict[str, list[float]] = {name: [] for name in teams}
+        rates_by_name: dict[str, list[float]] = {name: [] for name in teams}
         spent: dict[str, list[float]] = {name: [] for name in teams}
         for repeat in range(repeats):
             for name, team in teams.items():
                 options.tell(f"{shape.title}: {name}, repeat {repeat + 1} of {repeats}")
                 rate, seconds = _turn(team)
-                found[name].append(rate)
+                rates_by_name[name].append(rate)
                 spent[name].append(seconds)
     if options.beside("lightgbm"):
         for used in (1, cores):
             options.tell(f"{shape.title}: LightGBM, {used} threads")
-            found[f"LightGBM, {used} threads, column-wise"] = _lightgbm(shape, used, repeats)
+            rates_by_name[f"LightGBM, {used} threads, column-wise"] = _lightgbm(shape, used, repeats)
     table = []
-    for name, rates in found.items():
+    for name, rates in rates_by_name.items():
         cpu = f"{1000.0 * min(spent[name]):.1f}" if name in spent else ""
-        share = max(rates) / max(found[best])
+        share = max(rates) / max(rates_by_name[best])
         table.append((name, f"{max(rates):.2f}", f"{statistics.median(rates):.2f}", f"{share:.2f}", cpu))
     columns = ("what runs", "trees a second", "median", f"of {best}", "CPU ms a tree")
     notes = (
         f"the best of {repeats} turns each; what else the machine does can only slow them",
         "aim: 0.85 by threads",
     )
-    return Finding(f"{shape.title}: measured on {cores} cores", columns, tuple(table), notes, found)
+    return Finding(f"{shape.title}: measured on {cores} cores", columns, tuple(table), notes, rates_by_name)
 
 
 @contextmanager
@@ -59,28 +59,28 @@ def _party(small: bool, workers: Sequence[int]) -> Iterator[list[subprocess.Pope
             call = f"from gpuboost.benchmarks.suites.async_threads import lone; lone({small}, {each})"
             pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
             running.append(subprocess.Popen([sys.executable, "-c", call], **pipes))
-        for one in running:
-            assert _line_of(one) == "ready"
+        for process in running:
+            assert _line_of(process) == "ready"
         yield running
     finally:
-        for one in running:
-            one.kill()
-            one.communicate()
+        for process in running:
+            process.kill()
+            process.communicate()
 
 
 def _turn(team: Sequence[subprocess.Popen[str]]) -> tuple[float, float]:
     """Trees a second of all of them together, and CPU seconds of a tree."""
-    for one in team:
-        assert one.stdin is not None
-        one.stdin.write("go\n")
-        one.stdin.flush()
-    answers = [tuple(map(float, _line_of(one).split())) for one in team]
+    for process in team:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    answers = [tuple(map(float, _line_of(process).split())) for process in team]
     return sum(rate for rate, _ in answers), statistics.mean(seconds for _, seconds in answers)
 
 
-def _line_of(one: subprocess.Popen[str]) -> str:
-    assert one.stdout is not None
-    return one.stdout.readline().strip()
+def _line_of(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
 
 
 def lone(small: bool, workers: int) -> None:

@@ -55,8 +55,8 @@ def _curves(options: Options, shape: Shape) -> Finding:
                 train, test = (next(iter(model.evals_result_[name].values())) for name in held_out)
                 alone = train[-1] if alone is None else alone
                 rises = int(np.sum(np.diff(train) > 0.0))
-                found = f"{train[-1]:.4f}", f"{train[-1] / alone - 1.0:+.2%}", f"{min(test):.4f}", str(rises)
-                table.append((f"{rate:g}", str(workers), leaves, f"{model.log_.mean_staleness:.1f}", *found))
+                cells = f"{train[-1]:.4f}", f"{train[-1] / alone - 1.0:+.2%}", f"{min(test):.4f}", str(rises)
+                table.append((f"{rate:g}", str(workers), leaves, f"{model.log_.mean_staleness:.1f}", *cells))
                 numbers[f"{rate:g}, {workers}, {leaves}"] = {"train": train, "test": test}
     n, d = data.X.shape
     return Finding(
@@ -111,13 +111,13 @@ def as_printed(options: Options, tiny: bool = False) -> Finding:
             cells = []
             for workers in WORKERS:
                 options.tell(f"{shape.title}: v = 0.01, {rate:g} of the rows, {workers} workers")
-                given = gb.presets.asynch_sgbdt_paper(
+                params = gb.presets.asynch_sgbdt_paper(
                     workers, rate=rate, loss="logitboost", n_estimators=shape.trees, learning_rate=0.01,
                     max_leaves=shape.leaves, build_time=gb.times.LogNormal(1.0), server_time=0.02,
                 )  # fmt: skip
-                given |= {"random_state": 0, "n_jobs": options.threads}
+                params |= {"random_state": 0, "n_jobs": options.threads}
                 loss = next(
-                    iter(_fit(rows, {"test": (data.X_test, data.y_test)}, given).evals_result_["test"].values())
+                    iter(_fit(rows, {"test": (data.X_test, data.y_test)}, params).evals_result_["test"].values())
                 )
                 cells.append(f"{loss[-1]:.4f}")
                 numbers[f"{name}, {rate:g}, {workers}"] = loss
@@ -167,12 +167,12 @@ def times(options: Options) -> Finding:
     for name in ("real-sim", "e2006", "higgs"):
         shape = shape_of(options, name)
         options.tell(f"{shape.title}: measuring")
-        found = _measured(options, shape)
-        cells = [f"{_speed_up(found, workers):.1f}" for workers in (4, 8, 16, 32)]
-        build, server = (1000.0 * statistics.median(each) for each in (found.build, found.server))
+        measured = _measured(options, shape)
+        cells = [f"{_speed_up(measured, workers):.1f}" for workers in (4, 8, 16, 32)]
+        build, server = (1000.0 * statistics.median(each) for each in (measured.build, measured.server))
         size = f"{shape.rows:,} x {shape.columns:,}"
-        table.append((shape.title, size, f"{build:.1f}", f"{server:.2f}", f"{found.saturation:.1f}", *cells))
-        numbers[name] = {"build": found.build, "server": found.server, "saturation": found.saturation}
+        table.append((shape.title, size, f"{build:.1f}", f"{server:.2f}", f"{measured.saturation:.1f}", *cells))
+        numbers[name] = {"build": measured.build, "server": measured.server, "saturation": measured.saturation}
     columns = ("set", "rows x columns", "T_b ms", "T_s ms", "1 + T_b/T_s", *(f"{w} workers" for w in (4, 8, 16, 32)))
     notes = (
         "T_b, T_s: CPU time of one core, measured here; up to 400 leaves, rate 0.8, 80 % of the features.",
@@ -182,15 +182,15 @@ def times(options: Options) -> Finding:
     return Finding("times and speed-up", columns, tuple(table), notes, numbers)
 
 
-def _law(found: Times) -> tuple[gb.times.LogNormal, float]:
+def _law(measured: Times) -> tuple[gb.times.LogNormal, float]:
     """For a simulation: build times as they scatter, and the server's median."""
-    spread = max(float(np.std(np.log(found.build))), 0.05)
-    return gb.times.LogNormal(statistics.median(found.build), spread), statistics.median(found.server)
+    spread = max(float(np.std(np.log(measured.build))), 0.05)
+    return gb.times.LogNormal(statistics.median(measured.build), spread), statistics.median(measured.server)
 
 
-def _speed_up(found: Times, workers: int) -> float:
+def _speed_up(measured: Times, workers: int) -> float:
     """Of a queue with these times, by trees that cost nothing themselves."""
-    build, server = _law(found)
+    build, server = _law(measured)
     execution = gb.SimulatedWorkers(workers, build_time=build, server_time=server)
     x = np.arange(8.0)[:, None]
     model = gb.GradientBoostingRegressor(n_estimators=400, max_depth=1, execution=execution, n_jobs=1)
@@ -212,9 +212,11 @@ def cluster(options: Options) -> Finding:
         execution = gb.SimulatedWorkers(MANY, build_time=build, server_time=server)
         many = _fit(rows, held_out, run | {"execution": execution, "n_jobs": threads})
         losses = [next(iter(model.evals_result_["train"].values())) for model in (alone, many)]
-        (one, last), rises = (loss[-1] for loss in losses), int(np.sum(np.diff(losses[1]) > 0.0))
+        (base_loss, last), rises = (loss[-1] for loss in losses), int(np.sum(np.diff(losses[1]) > 0.0))
         times = f"{1000.0 * build.median:.1f}", f"{1000.0 * server:.2f}", f"{many.log_.speed_up:.1f}"
-        table.append((shape.title, *times, f"{one:.4f}", f"{last:.4f}", f"{last / one - 1.0:+.2%}", str(rises)))
+        table.append(
+            (shape.title, *times, f"{base_loss:.4f}", f"{last:.4f}", f"{last / base_loss - 1.0:+.2%}", str(rises))
+        )
         numbers[name] = {"speed-up": many.log_.speed_up, "one": losses[0], "many": losses[1]}
     columns = ("set", "T_b ms", "T_s ms", f"speed-up of {MANY}", "loss of one", f"of {MANY}", "above it", "rises")
     notes = (

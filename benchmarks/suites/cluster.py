@@ -100,9 +100,9 @@ def recovery(options: Options) -> Finding:
     with _ray(4) as ray:
         for repeat in range(options.repeats or (1 if options.small else 5)):
             options.tell(f"repeat {repeat + 1}")
-            found = _killed(ray, 60 if options.small else 240)
-            numbers.append(found)
-            rows.append((str(repeat + 1), *(f"{found[key]:.3f}" for key in ("noticed", "replaced", "gap"))))
+            seconds = _killed(ray, 60 if options.small else 240)
+            numbers.append(seconds)
+            rows.append((str(repeat + 1), *(f"{seconds[key]:.3f}" for key in ("noticed", "replaced", "gap"))))
     return Finding(
         "A worker of three is killed: seconds after that",
         ("repeat", "it was noticed", "first tree of the fresh one", "longest gap between trees"),

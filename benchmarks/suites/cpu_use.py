@@ -91,9 +91,9 @@ def fits(options: Options) -> Finding:
         for threads in sorted({1, options.threads}):
             runs = {name: _fit(name, x, y, 5 if options.small else trees, threads) for name in names}
             what = f"{n:,} x {d}, {trees} trees, {threads} threads"
-            found = alternated(runs, options.repeats or 5, lambda say, what=what: options.tell(f"{what}: {say}"))
-            rows.append(_row(what, found, names))
-            numbers[what] = found
+            seconds = alternated(runs, options.repeats or 5, lambda say, what=what: options.tell(f"{what}: {say}"))
+            rows.append(_row(what, seconds, names))
+            numbers[what] = seconds
     return Finding("Whole fits of depth 6: milliseconds (of CPU time)", _columns(names), tuple(rows), numbers=numbers)
 
 
@@ -138,9 +138,9 @@ def _by_threads(what: str, n: int, trees: int, counts: Mapping[int, Sequence[str
                 few = min(n, 100_000)
                 binned = peer.bin(peer.prepare(data.X[:few]), data.y[:few], None, None)
                 runs[name] = partial(peer.predict, peer.train(binned), peer.prepare(data.X))
-        found = alternated(runs, options.repeats or 2, lambda say, c=count: options.tell(f"{c} threads: {say}"))
-        rows.append(_row(f"{count} threads", found, beside(options)))
-        numbers[str(count)] = found
+        seconds = alternated(runs, options.repeats or 2, lambda say, c=count: options.tell(f"{c} threads: {say}"))
+        rows.append(_row(f"{count} threads", seconds, beside(options)))
+        numbers[str(count)] = seconds
     title = f"{what.capitalize()}, {n:,} x {data.X.shape[1]}, {trees} trees of depth 6: milliseconds (of CPU time)"
     return Finding(title, _columns(beside(options)), tuple(rows), numbers=numbers)
 
@@ -149,9 +149,11 @@ def _columns(names: Sequence[str]) -> tuple[str, ...]:
     return ("", *names, "of the fastest peer", "CPU time, of the least")
 
 
-def _row(what: str, found: Seconds, names: Sequence[str]) -> tuple[str, ...]:
-    wall, cpu = ratios(found)
-    cells = (f"{1e3 * found[name][0]:.0f} ({1e3 * found[name][1]:.0f})" if name in found else "" for name in names)
+def _row(what: str, seconds: Seconds, names: Sequence[str]) -> tuple[str, ...]:
+    wall, cpu = ratios(seconds)
+    cells = (
+        f"{1e3 * seconds[name][0]:.0f} ({1e3 * seconds[name][1]:.0f})" if name in seconds else "" for name in names
+    )
     return (what, *cells, _told(wall), _told(cpu))
 
 
@@ -176,10 +178,10 @@ def many(options: Options) -> Finding:
             runs = {name: _searched(name, x, y, 5 if options.small else 100, options.threads) for name in names}
             what = f"{n:,} x {d}, {'processes' if pool == 'loky' else 'threads'}"
             with parallel_config(pool):
-                found = alternated(runs, options.repeats or 3, lambda say, what=what: options.tell(f"{what}: {say}"))
-            wall, _ = ratios(found)
-            rows.append((what, *(f"{41 / found[name][0]:.1f}" for name in names), _told(1 / wall)))
-            numbers[what] = found
+                seconds = alternated(runs, options.repeats or 3, lambda say, what=what: options.tell(f"{what}: {say}"))
+            wall, _ = ratios(seconds)
+            rows.append((what, *(f"{41 / seconds[name][0]:.1f}" for name in names), _told(1 / wall)))
+            numbers[what] = seconds
     title = f"GridSearchCV, 8 settings of 5 folds and the last fit, {options.threads} at a time: fits a second"
     return Finding(title, ("", *names, "of the best peer"), tuple(rows), numbers=numbers)
 
@@ -237,22 +239,22 @@ def first(options: Options) -> Finding:
             for label, code in _LOAD.items()
             if label.split(",")[0] in names
         }
-        found = {"fit": alternated(fit, repeats, lambda say: options.tell(f"fit: {say}"))}
-        found["load"] = alternated(load, repeats, lambda say: options.tell(f"load: {say}"))
+        medians = {"fit": alternated(fit, repeats, lambda say: options.tell(f"fit: {say}"))}
+        medians["load"] = alternated(load, repeats, lambda say: options.tell(f"load: {say}"))
         cold = {f"fit, {OURS}": _DATA + _FIT[OURS]}
         cold |= {
             f"load, {label}": _DATA + code.format(folder) for label, code in _LOAD.items() if label.startswith(OURS)
         }
         empty = {name: _process(code, empty_cache=True) for name, code in ({} if options.small else cold).items()}
-        found["no kernels cached"] = alternated(empty, 2, lambda say: options.tell(f"cold: {say}"))
+        medians["no kernels cached"] = alternated(empty, 2, lambda say: options.tell(f"cold: {say}"))
     rows = [
         (f"{what}: {name}", f"{seconds:.2f}", f"{cpu:.2f}")
-        for what, each in found.items()
+        for what, each in medians.items()
         for name, (seconds, cpu) in each.items()
     ]
-    wall, cpu = ratios(found["fit"])
+    wall, cpu = ratios(medians["fit"])
     note = f"fit: {_told(wall)} of the fastest peer's seconds, {_told(cpu)} of the least CPU time"
-    return Finding("New processes: seconds, and CPU seconds", ("", "seconds", "CPU"), tuple(rows), (note,), found)
+    return Finding("New processes: seconds, and CPU seconds", ("", "seconds", "CPU"), tuple(rows), (note,), medians)
 
 
 def _save_models(folder: str, names: Sequence[str]) -> None:

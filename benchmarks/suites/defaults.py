@@ -159,7 +159,7 @@ def compared(found: Mapping[str, Mapping[str, Any]]) -> Finding:
         label for label in next(iter(found.values()))["scores"] if all(label in of["scores"] for of in found.values())
     ]
     ranks = mean_ranks(found, labels)
-    rows = [_cells(name, one, labels) for name, one in found.items()]
+    rows = [_cells(name, set_numbers, labels) for name, set_numbers in found.items()]
     if len(found) > 1:
         rows.append(("mean rank", "", *(f"{ranks[label]:.2f}" for label in labels)))
     others = [label for label in labels if not label.startswith(OURS)]
@@ -176,17 +176,17 @@ def compared(found: Mapping[str, Mapping[str, Any]]) -> Finding:
 def _numbers(results: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Scores, differences from our best with their errors, and seconds, by label."""
     base = results[BEST]
-    scores = {label: one["score"] for label, one in results.items()}
+    scores = {label: run["score"] for label, run in results.items()}
     worse, errors = {}, {}
-    for label, one in results.items():
-        less = one["rows"] - base["rows"]
-        worse[label] = (one["score"] - base["score"]) / abs(base["score"])
+    for label, run in results.items():
+        less = run["rows"] - base["rows"]
+        worse[label] = (run["score"] - base["score"]) / abs(base["score"])
         errors[label] = float(less.std(ddof=1)) / len(less) ** 0.5 / abs(base["score"])
     return {
         "scores": scores,
         "worse": worse,
         "errors": errors,
-        "cpu_seconds": {label: one["cpu"] for label, one in results.items()},
+        "cpu_seconds": {label: run["cpu"] for label, run in results.items()},
     }
 
 
@@ -194,21 +194,21 @@ def mean_ranks(found: Mapping[str, Mapping[str, Any]], labels: Sequence[str]) ->
     """Mean over the sets of the rank by score, 1 for the least; equal scores share their mean rank."""
     from scipy.stats import rankdata
 
-    each = np.array([rankdata([one["scores"][label] for label in labels]) for one in found.values()])
+    each = np.array([rankdata([set_numbers["scores"][label] for label in labels]) for set_numbers in found.values()])
     return dict(zip(labels, each.mean(axis=0).tolist(), strict=True))
 
 
-def _cells(name: str, one: Mapping[str, Any], labels: Sequence[str]) -> tuple[str, ...]:
+def _cells(name: str, set_numbers: Mapping[str, Any], labels: Sequence[str]) -> tuple[str, ...]:
     cells = []
     for label in labels:
-        text = f"{one['scores'][label]:.5g}"
-        beside = f" ({one['worse'][label]:+.1%} ± {one['errors'][label]:.1%})"
+        text = f"{set_numbers['scores'][label]:.5g}"
+        beside = f" ({set_numbers['worse'][label]:+.1%} ± {set_numbers['errors'][label]:.1%})"
         cells.append(text if label == BEST else text + beside)
-    return name, one["score"], *cells
+    return name, set_numbers["score"], *cells
 
 
-def _seconds(found: Mapping[str, Mapping[str, Any]], label: str) -> float:
-    return float(sum(one["cpu_seconds"][label] for one in found.values()))
+def _seconds(sets: Mapping[str, Mapping[str, Any]], label: str) -> float:
+    return float(sum(set_numbers["cpu_seconds"][label] for set_numbers in sets.values()))
 
 
 def _part(title: str, names: Sequence[str]) -> Part:

@@ -86,7 +86,7 @@ def _spline_pipeline(data: Data, seed: int, threads: int) -> Any:
 def models(data: Data, *, peers: bool) -> dict[str, Make]:
     """By label; those of other libraries where they are asked for and installed."""
     effects = [gb.learners.CategoricalRidge()] if "category" in set(map(str, data.X.dtypes)) else []
-    found: dict[str, Make] = {
+    ours: dict[str, Make] = {
         OURS: _ours([gb.learners.Spline(), *effects]),
         "gpuboost: straight lines + categories": _ours([gb.learners.Linear(), *effects]),
         "gpuboost: stumps": _ours(gb.learners.Tree()),
@@ -94,13 +94,13 @@ def models(data: Data, *, peers: bool) -> dict[str, Make]:
         "gpuboost: trees with lines": _ours(gb.learners.LinearTree(max_depth=4)),
     }
     if not peers:
-        return found
+        return ours
     theirs: dict[str, Make] = {
         "sklearn: stumps": _stumps, "sklearn: splines, ridge": _spline_pipeline,
     }  # fmt: skip
     if find_spec("interpret"):
         theirs |= {EBM: _ebm(), "interpret: EBM, one bag": _ebm(outer_bags=1)}
-    return found | theirs
+    return ours | theirs
 
 
 def compared(options: Options, name: str, data: Data) -> Finding:
@@ -141,8 +141,8 @@ def _run(
             start = time.perf_counter()
             model.fit(data.X, data.y)
             seconds[label].append(time.perf_counter() - start)
-            found = score(data, _predicted(model, data))
-            scores[label].append(next(iter(found.values())))
+            metrics = score(data, _predicted(model, data))
+            scores[label].append(next(iter(metrics.values())))
 
 
 def _predicted(model: Any, data: Data) -> Any:

@@ -98,31 +98,31 @@ def timed(shape: Shape, options: Options) -> Finding:
     n = min(shape.n, 20_000) if options.small else shape.n
     trees = FEW_TREES + 10 if options.small else shape.trees
     sampling = None if shape.rate is None else gb.MVS(shape.rate)
-    own = {"max_depth": shape.depth, "sampling": sampling, **shape.params}
-    told = gb.estimate_memory(n, shape.d, n_classes=2, **own).total
+    params = {"max_depth": shape.depth, "sampling": sampling, **shape.params}
+    told = gb.estimate_memory(n, shape.d, n_classes=2, **params).total
     if told > gpu.free_memory:
         return skipped(title, COLUMNS, f"{told / 2**30:.1f} GiB are needed, {gpu.free_memory / 2**30:.1f} are free")
     options.tell(f"{shape.title}: data")
     x, y = shape.make(n, shape.d)
     ceiling = copy_bandwidth(gpu)
-    found: list[dict[str, Any]] = []
+    runs: list[dict[str, Any]] = []
     repeats = options.repeats or 3
     options.tell(f"{shape.title}: gpuboost")
-    found.append({"library": "gpuboost", **_measured(_ours(own), x, y, trees, repeats)})
+    runs.append({"library": "gpuboost", **_measured(_ours(params), x, y, trees, repeats)})
     asked = options.peers and sampling is None and not shape.params
     for name in peers(shape.depth, RATE, options.threads) if asked else ():
         if name in options.peers:
             options.tell(f"{shape.title}: {name}")
             task = name, shape, n, trees, repeats, options.threads
-            found.append({"library": name, **apart(_of_peer, *task, seconds=PEER_SECONDS)})
+            runs.append({"library": name, **apart(_of_peer, *task, seconds=PEER_SECONDS)})
     moved = shape.bytes_per_row * n
-    rows = tuple(_row(one, found[0], moved, ceiling) for one in found)
+    rows = tuple(_row(run, runs[0], moved, ceiling) for run in runs)
     notes = [f"{about}; copy {ceiling / 1e9:.0f} GB/s; {shape.bytes_per_row:.0f} bytes a row budgeted"]
-    if shape.target is not None and not options.small and "ms" in found[0]:
-        word = "met" if found[0]["ms"] <= shape.target else "missed"
+    if shape.target is not None and not options.small and "ms" in runs[0]:
+        word = "met" if runs[0]["ms"] <= shape.target else "missed"
         notes.append(f"aim: {shape.target} ms per tree, {word}")
     return Finding(
-        title, COLUMNS, rows, tuple(notes), {"gpu": about, "rows": n, "runs": found, "copy": ceiling, "bytes": moved}
+        title, COLUMNS, rows, tuple(notes), {"gpu": about, "rows": n, "runs": runs, "copy": ceiling, "bytes": moved}
     )
 
 
@@ -170,14 +170,14 @@ def _seconds(fit: Fit, trees: int) -> float:
     return time.perf_counter() - start
 
 
-def _row(one: dict[str, Any], ours: dict[str, Any], moved: float, ceiling: float) -> tuple[str, ...]:
-    if "error" in one:
-        return (one["library"], *[""] * 6, one["error"])
-    speed = moved / max(1e-9, 1e-3 * one["ms"])
-    own = one["library"] == "gpuboost"
-    times = f"{one['ms'] / ours['ms']:.1f}" if "ms" in ours else ""
-    used = (f"{speed / 1e9:.0f}", f"{speed / ceiling:.0%}") if own else ("", "")
-    return one["library"], f"{one['ms']:.3f}", times, f"{1e3 / one['ms']:.0f}", *used, f"{one['first']:.1f}", ""
+def _row(run: dict[str, Any], ours: dict[str, Any], moved: float, ceiling: float) -> tuple[str, ...]:
+    if "error" in run:
+        return (run["library"], *[""] * 6, run["error"])
+    speed = moved / max(1e-9, 1e-3 * run["ms"])
+    is_ours = run["library"] == "gpuboost"
+    times = f"{run['ms'] / ours['ms']:.1f}" if "ms" in ours else ""
+    used = (f"{speed / 1e9:.0f}", f"{speed / ceiling:.0%}") if is_ours else ("", "")
+    return run["library"], f"{run['ms']:.3f}", times, f"{1e3 / run['ms']:.0f}", *used, f"{run['first']:.1f}", ""
 
 
 def _part(shape: Shape) -> Part:

@@ -67,8 +67,8 @@ def _ours(loss: Any, threads: int) -> Any:
 
 
 def _quantiles(data: Data, threads: int) -> Answer:
-    found = _ours(gb.losses.Quantile(LEVELS), threads).fit(data.X, data.y).predict(data.X_test)
-    return Answer(found[:, [0, -1]], found)
+    quantiles = _ours(gb.losses.Quantile(LEVELS), threads).fit(data.X, data.y).predict(data.X_test)
+    return Answer(quantiles[:, [0, -1]], quantiles)
 
 
 def _gaussian(data: Data, threads: int) -> Answer:
@@ -91,8 +91,8 @@ def _one_by_one(make: Callable[[float, Any, int], Any]) -> Method:
     """A model for each level; quantiles that cross are left as they are."""
 
     def answer(data: Data, threads: int) -> Answer:
-        found = [make(level, data, threads).fit(data.X, data.y).predict(data.X_test) for level in LEVELS]
-        both = np.column_stack(found)
+        columns = [make(level, data, threads).fit(data.X, data.y).predict(data.X_test) for level in LEVELS]
+        both = np.column_stack(columns)
         return Answer(both[:, [0, -1]], both)
 
     return answer
@@ -127,8 +127,8 @@ def _xgboost(data: Data, threads: int) -> Answer:
         objective="reg:quantileerror", quantile_alpha=np.array(LEVELS), n_estimators=ROUNDS, max_depth=DEPTH,
         learning_rate=RATE, tree_method="hist", enable_categorical=True, random_state=0, n_jobs=threads,
     )  # fmt: skip
-    found = model.fit(data.X, data.y).predict(data.X_test)
-    return Answer(found[:, [0, -1]], found)
+    quantiles = model.fit(data.X, data.y).predict(data.X_test)
+    return Answer(quantiles[:, [0, -1]], quantiles)
 
 
 def _catboost(data: Data, threads: int) -> Answer:
@@ -141,46 +141,46 @@ def _catboost(data: Data, threads: int) -> Answer:
         learning_rate=RATE, cat_features=categorical, random_seed=0, thread_count=threads, verbose=False,
         allow_writing_files=False,
     )  # fmt: skip
-    found = model.fit(data.X, data.y).predict(data.X_test)
-    return Answer(found[:, [0, -1]], found)
+    quantiles = model.fit(data.X, data.y).predict(data.X_test)
+    return Answer(quantiles[:, [0, -1]], quantiles)
 
 
 def judged(answer: Answer, y: Array) -> dict[str, float]:
     """Coverage, mean width, interval score; mean pinball loss and share of crossing rows, if there are quantiles."""
     low, high = answer.bounds.T
-    found = {
+    scores = {
         "coverage": float(np.mean((low <= y) & (y <= high))),
         "width": float(np.mean(high - low)),
         "interval score": gb.posterior.interval_score(y, answer.bounds, COVERAGE),
     }
     if answer.quantiles is None:
-        return found
+        return scores
     r = answer.quantiles - y[:, None]
     pinball = np.where(r < 0.0, -np.array(LEVELS) * r, (1.0 - np.array(LEVELS)) * r)
     crossing = (np.diff(answer.quantiles, axis=1) < 0.0).any(axis=1)
-    return found | {"pinball": float(pinball.mean()), "crossing": float(crossing.mean())}
+    return scores | {"pinball": float(pinball.mean()), "crossing": float(crossing.mean())}
 
 
 def compared(options: Options, name: str, data: Data) -> Finding:
     """One run of each: every library here is deterministic for a seed and a number of threads."""
     unit = float(np.std(data.y))
     data = replace(data, y=data.y / unit, y_test=data.y_test / unit)
-    found = {}
+    scores_by_label = {}
     for label, method in methods(options).items():
         options.tell(f"{name}: {label}")
-        found[label] = judged(method(data, options.threads), data.y_test)
+        scores_by_label[label] = judged(method(data, options.threads), data.y_test)
     return Finding(
         f"{name}: {len(data.y):,} rows, {len(data.y_test):,} held out; intervals of {COVERAGE:.0%}, {ROUNDS} rounds",
         ("model", "coverage", "width", "interval score", "pinball loss", "rows that cross"),
-        tuple(_row(label, numbers) for label, numbers in found.items()),
+        tuple(_row(label, numbers) for label, numbers in scores_by_label.items()),
         ("interval score: the width, and 20 times the distance of targets outside; pinball: mean of three levels",),
-        found,
+        scores_by_label,
     )
 
 
-def _row(label: str, found: dict[str, float]) -> tuple[str, ...]:
-    pinball = (f"{found['pinball']:.4f}", f"{found['crossing']:.2%}") if "pinball" in found else ("", "")
-    return label, f"{found['coverage']:.3f}", f"{found['width']:.3f}", f"{found['interval score']:.3f}", *pinball
+def _row(label: str, scores: dict[str, float]) -> tuple[str, ...]:
+    pinball = (f"{scores['pinball']:.4f}", f"{scores['crossing']:.2%}") if "pinball" in scores else ("", "")
+    return label, f"{scores['coverage']:.3f}", f"{scores['width']:.3f}", f"{scores['interval score']:.3f}", *pinball
 
 
 def noisy(rows: int | None = None) -> Data:
@@ -201,7 +201,7 @@ def of_uci(name: str, options: Options) -> Finding:
     """Mean and standard error of each score over splits. --repeats: their number; --scale: of the training rows."""
     rows = FEW if options.small else int(uci.MOST * options.scale)
     splits = list(uci.splits(name, options.repeats or SPLITS, rows))
-    found = {}
+    scores_by_label = {}
     for label, method in distributions.methods(options).items():
         options.tell(f"{name}: {label}")
         each = []
@@ -210,13 +210,13 @@ def of_uci(name: str, options: Options) -> Finding:
             for data in splits:
                 predicted = method(data, options.threads)
                 each.append(distributions.judged(predicted, data.y_test, float(np.std(data.y))))
-        found[label] = {score: [split[score] for split in each] for score in each[0]}
+        scores_by_label[label] = {score: [split[score] for split in each] for score in each[0]}
     return Finding(
         f"{name}: {len(splits[0].y):,} rows, {len(splits)} splits; intervals of {COVERAGE:.0%}, defaults",
         ("model", *SCORES.values()),
-        tuple((label, *(_mean(scores.get(score)) for score in SCORES)) for label, scores in found.items()),
+        tuple((label, *(_mean(scores.get(score)) for score in SCORES)) for label, scores in scores_by_label.items()),
         ("CRPS: twice the mean pinball loss of 19 levels; it and widths in standard deviations of the target",),
-        found,
+        scores_by_label,
     )
 
 

@@ -47,18 +47,18 @@ Fit = Callable[[Rows, int], Any]
 
 def methods(options: Options, outputs: int) -> dict[str, Fit]:
     """Ours, and XGBoost's if it is asked for and there, by their labels in the table."""
-    found: dict[str, Fit] = {
+    fits: dict[str, Fit] = {
         "gpuboost: a tree for each output": _ours,
         "gpuboost: one tree": partial(_ours, multi_output="one_tree"),
     }
     if outputs > 2 * K:
-        found |= {f"gpuboost: one tree, {s!r}": partial(_ours, multi_output="one_tree", sketch=s) for s in SKETCHES}
+        fits |= {f"gpuboost: one tree, {s!r}": partial(_ours, multi_output="one_tree", sketch=s) for s in SKETCHES}
     if options.beside("xgboost"):
-        found |= {
+        fits |= {
             "XGBoost: a tree for each output": partial(_xgboost, strategy="one_output_per_tree"),
             "XGBoost: one tree": partial(_xgboost, strategy="multi_output_tree"),
         }
-    return found
+    return fits
 
 
 def _ours(rows: Rows, threads: int, **more: Any) -> Any:
@@ -92,7 +92,7 @@ def judged(rows: Rows, model: Any) -> float:
 def compared(options: Options, name: str, rows: Rows) -> Finding:
     """One run of each: every library here is deterministic for a seed and a number of threads."""
     outputs = rows.y.shape[1] if rows.y.ndim == 2 else int(rows.y.max()) + 1
-    found = {}
+    runs = {}
     few = Rows(rows.task, rows.x[:500], rows.y[:500], rows.x_test, rows.y_test)
     for label, fit in methods(options, outputs).items():
         options.tell(f"{name}: {label}")
@@ -101,14 +101,14 @@ def compared(options: Options, name: str, rows: Rows) -> Finding:
         begun = time.process_time()
         model = fit(rows, options.threads)
         seconds = time.process_time() - begun
-        found[label] = {"loss": judged(rows, model), "seconds": seconds}
+        runs[label] = {"loss": judged(rows, model), "seconds": seconds}
     measure = "RMSE / deviation" if rows.task == "numbers" else "log loss"
     return Finding(
         f"{name}: {len(rows.x):,} rows, {outputs} outputs, {ROUNDS} rounds",
         ("model", measure, "seconds of a processor"),
-        tuple((label, f"{one['loss']:.4f}", f"{one['seconds']:.1f}") for label, one in found.items()),
+        tuple((label, f"{run['loss']:.4f}", f"{run['seconds']:.1f}") for label, run in runs.items()),
         ("means over the outputs, of held-out rows",),
-        found,
+        runs,
     )
 
 
@@ -161,20 +161,20 @@ def growing(options: Options) -> Finding:
     n, counts = (2_000, (5, 10)) if options.small else (100_000, (10, 100, 1_000))
     rng = np.random.default_rng(0)
     x = rng.uniform(-2.0, 2.0, size=(n, 10))
-    found = {}
+    timings = {}
     for k in counts:
         options.tell(f"growing: {k} outputs")
         y = np.sin(x[:, :1] + np.linspace(0.0, 3.0, k))
         _seconds(x[:1_000], y[:1_000], 2, options.threads)
         seconds = [_seconds(x, y, rounds, options.threads) for rounds in (1, 1 + REPEATED)]
-        found[str(k)] = {"round": (seconds[1] - seconds[0]) / REPEATED}
-    of_each = {k: one["round"] / int(k) for k, one in found.items()}
+        timings[str(k)] = {"round": (seconds[1] - seconds[0]) / REPEATED}
+    of_each = {k: timing["round"] / int(k) for k, timing in timings.items()}
     return Finding(
         f"growing: {n:,} rows, one tree of depth {DEPTH}, {gb.RandomProjection(K)!r}",
         ("outputs", "seconds of a round", "milliseconds of an output"),
-        tuple((k, f"{one['round']:.2f}", f"{1e3 * of_each[k]:.1f}") for k, one in found.items()),
+        tuple((k, f"{timing['round']:.2f}", f"{1e3 * of_each[k]:.1f}") for k, timing in timings.items()),
         (f"of a processor; the difference of fits of {1 + REPEATED} rounds and of one, over {REPEATED}",),
-        found,
+        timings,
     )
 
 

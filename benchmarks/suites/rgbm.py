@@ -50,10 +50,10 @@ def table(name: str, curves: Sequence[Curve], paper: str) -> Finding:
 
 def _until(curve: Curve, every: Curve, loss: float) -> tuple[str, str]:
     """Rounds until the training loss is that low, and their time as a share of that of the run with all features."""
-    at, whole = curve.first(loss), every.first(loss)
-    if at is None or whole is None:
+    index, whole = curve.first(loss), every.first(loss)
+    if index is None or whole is None:
         return "never", ""
-    return f"{curve.rounds[at]:,}", f"{curve.cpu[at] / max(every.cpu[whole], 1e-9):.2f}"
+    return f"{curve.rounds[index]:,}", f"{curve.cpu[index] / max(every.cpu[whole], 1e-9):.2f}"
 
 
 def a9a(options: Options) -> Finding:
@@ -80,27 +80,33 @@ def colon(options: Options) -> Finding:
         best = [min(run[i].test) for run in runs]
         error = statistics.stdev(best) / len(best) ** 0.5
         rounds = statistics.median(run[i].rounds[int(np.argmin(run[i].test))] for run in runs)
-        wins = sum(min(run, key=lambda one: min(one.test)) is run[i] for run in runs)
+        wins = sum(min(run, key=lambda run_curve: min(run_curve.test)) is run[i] for run in runs)
         mean = f"{statistics.fmean(best):.4f} ± {error:.4f}"
         spread = f"{min(best):.4f} to {max(best):.4f}"
         rows.append((str(curve.t), f"{curve.rounds[-1]:,}", mean, spread, f"{rounds:,.0f}", str(wins)))
     columns = "t", "rounds", "best test loss, mean and its error", "over splits", "at round (median)", "splits it wins"
-    numbers = {"curves": [vars(one) for one in runs[0]], "splits": [[vars(one) for one in run] for run in runs]}
-    notes = COLON, _where([one.t for one in runs[0]], [[min(one.test) for one in run] for run in runs])
+    numbers = {
+        "curves": [vars(run_curve) for run_curve in runs[0]],
+        "splits": [[vars(run_curve) for run_curve in run] for run in runs],
+    }
+    notes = (
+        COLON,
+        _where([run_curve.t for run_curve in runs[0]], [[min(run_curve.test) for run_curve in run] for run in runs]),
+    )
     return Finding(f"colon-cancer: {splits} random splits", columns, tuple(rows), notes, numbers)
 
 
 def _where(ts: Sequence[int], best: Sequence[Sequence[float]]) -> str:
     """Which t has the least mean of the best test losses, and by how much, split by split, the two ends are worse."""
     means = [statistics.fmean(of_t) for of_t in zip(*best, strict=True)]
-    at = min(range(len(means)), key=means.__getitem__)
-    place = "inside the range" if 0 < at < len(ts) - 1 else "at an end of the range"
+    argmin = min(range(len(means)), key=means.__getitem__)
+    place = "inside the range" if 0 < argmin < len(ts) - 1 else "at an end of the range"
     beside = []
-    for end in {0, len(ts) - 1} - {at}:
-        more = [split[end] - split[at] for split in best]
+    for end in {0, len(ts) - 1} - {argmin}:
+        more = [split[end] - split[argmin] for split in best]
         error = statistics.stdev(more) / len(more) ** 0.5
         beside.append(f"t = {ts[end]:,} has {statistics.fmean(more):+.4f} ± {error:.4f}")
-    return f"here: least at t = {ts[at]:,}, {place}; on the same splits " + ", ".join(beside)
+    return f"here: least at t = {ts[argmin]:,}, {place}; on the same splits " + ", ".join(beside)
 
 
 def rcv1(options: Options) -> Finding:
@@ -208,7 +214,11 @@ def draw(findings: dict[str, Finding], path: Any) -> None:
         paper_figures.rgbm_theory(findings["theory"], str(beside))
         if len(findings) == 1:
             return
-    curves = {name: one.numbers["curves"] for name, one in findings.items() if one.numbers and "curves" in one.numbers}
+    curves = {
+        name: finding.numbers["curves"]
+        for name, finding in findings.items()
+        if finding.numbers and "curves" in finding.numbers
+    }
     rgbm_plot.draw(curves, path)
 
 

@@ -70,8 +70,8 @@ def _compared(options: Options, name: str, data: Data) -> Finding:
     for repeat in range(repeats):
         for label, (library, more) in asked.items():
             options.tell(f"{name}: {label}, repeat {repeat + 1} of {repeats}")
-            own = replace(setting, trees=2 * setting.trees) if label == TWICE else setting
-            taken, scores[label] = _run(library, data, own, options.threads, more)
+            sampler_setting = replace(setting, trees=2 * setting.trees) if label == TWICE else setting
+            taken, scores[label] = _run(library, data, sampler_setting, options.threads, more)
             seconds.setdefault(label, []).append(taken)
     medians = {label: statistics.median(several) for label, several in seconds.items()}
     decides = next(iter(scores[MVS]))
@@ -112,9 +112,9 @@ def long(options: Options) -> Finding:
     for label, (library, more) in _asked(options, without=(TWICE,)).items():
         options.tell(f"{label}, up to {lengths[-1]} trees")
         runs = (_run(library, data, Setting(trees=trees), options.threads, more) for trees in lengths)
-        scores[label] = [next(iter(found.values())) for _, found in runs]
+        scores[label] = [next(iter(metrics.values())) for _, metrics in runs]
     rows = tuple(
-        (label, *(f"{one:.5f}" for one in every), f"{min(every) / min(scores[_all_rows(label)]) - 1.0:+.2%}")
+        (label, *(f"{loss:.5f}" for loss in every), f"{min(every) / min(scores[_all_rows(label)]) - 1.0:+.2%}")
         for label, every in scores.items()
     )
     columns = ("sampler", *(f"{trees} trees" for trees in lengths), "best, of its own all rows'")
@@ -124,7 +124,7 @@ def long(options: Options) -> Finding:
 
 def _asked(options: Options, *, without: tuple[str, ...] = ()) -> dict[str, tuple[str, dict[str, Any]]]:
     """Samplers, and each one's library and parameters."""
-    theirs = {label: one for label, one in THEIRS.items() if options.beside(one[0])}
+    theirs = {label: sampler for label, sampler in THEIRS.items() if options.beside(sampler[0])}
     return {label: ("gpuboost", more) for label, more in OURS.items() if label not in without} | theirs
 
 

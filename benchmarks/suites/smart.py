@@ -123,21 +123,21 @@ def a8a(options: Options) -> Finding:
     """Every strategy, mean over seeds."""
     data = real.a8a(3000 if options.small else None)
     seeds, trees = options.repeats or (1 if options.small else 20), 30 if options.small else 200
-    found: dict[str, list[Run]] = {}
+    runs_by_name: dict[str, list[Run]] = {}
     for name, sampling in strategies(0.5028, 0.3052, 0.4).items():
         for seed in range(seeds if sampling is not None else 1):
             options.tell(f"a8a: {name}, seed {seed + 1} of {seeds}")
             run = follow(data, sampling, seed, options.threads, n_estimators=trees, **CALIBRATED)
-            found.setdefault(name, []).append(run)
-    baseline = statistics.median(run.seconds for run in found["baseline"])
-    rows = tuple((name, *_cells(runs, baseline), PAPER.get(name, "")) for name, runs in found.items())
+            runs_by_name.setdefault(name, []).append(run)
+    baseline = statistics.median(run.seconds for run in runs_by_name["baseline"])
+    rows = tuple((name, *_cells(runs, baseline), PAPER.get(name, "")) for name, runs in runs_by_name.items())
     columns = ("strategy", "rounds to 0.325", "rate", "best", "at", "rate there", "time of a round", "paper")
     return Finding(
         f"a8a: test loss, {trees} rounds, {seeds} seeds",
         columns,
         rows,
-        (_calibration(found["baseline"][0]), _verdict(found)),
-        {name: [_numbers(run) for run in runs] for name, runs in found.items()},
+        (_calibration(runs_by_name["baseline"][0]), _verdict(runs_by_name)),
+        {name: [_numbers(run) for run in runs] for name, runs in runs_by_name.items()},
     )
 
 
@@ -162,11 +162,11 @@ def _calibration(baseline: Run) -> str:
     )
 
 
-def _verdict(found: Mapping[str, list[Run]]) -> str:
+def _verdict(runs_by_name: Mapping[str, list[Run]]) -> str:
     """Which reading of the second order comes near its 34 rounds to the baseline's 60."""
-    base = found["baseline"][0].first(TARGET)
+    base = runs_by_name["baseline"][0].first(TARGET)
     parts = []
-    for name, runs in found.items():
+    for name, runs in runs_by_name.items():
         firsts = [run.first(TARGET) for run in runs]
         if name.startswith("2nd order"):
             mean = (

@@ -94,12 +94,12 @@ class Smoothed:
     """The smoothed 0-1 loss as CatBoost takes a loss from Python: the derivatives of -loss, in words numba knows."""
 
     def calc_ders_range(self, approxes: Any, targets: Any, weights: Any) -> list[tuple[float, float]]:
-        found = []
+        derivatives = []
         for i in range(len(targets)):
             e = math.exp(-min(abs(approxes[i]) / SCALE, 40.0))
             slope = e / ((1.0 + e) * (1.0 + e)) / SCALE
-            found.append((slope if targets[i] > 0.5 else -slope, 0.0))
-        return found
+            derivatives.append((slope if targets[i] > 0.5 else -slope, 0.0))
+        return derivatives
 
 
 SMOOTHED = gb.losses.SmoothedZeroOne(SCALE)
@@ -180,13 +180,15 @@ def _raw(model: Any, x: Array) -> Array:
 def _table_1_row(name: str, errors: Mapping[str, list[float]]) -> tuple[str, ...]:
     from scipy import stats
 
-    found = np.array(errors[name])
-    mean, spread = found.mean(), found.std(ddof=1)
-    tests = ["" if name == other else f"{stats.ttest_rel(errors[other], found).pvalue:.1e}" for other in (PLAIN, SGLB)]
+    fold_errors = np.array(errors[name])
+    mean, spread = fold_errors.mean(), fold_errors.std(ddof=1)
+    tests = [
+        "" if name == other else f"{stats.ttest_rel(errors[other], fold_errors).pvalue:.1e}" for other in (PLAIN, SGLB)
+    ]
     low, high = BANDS.get(name, (0.0, 0.0))
     band = f"{'[green]in' if low <= mean <= high else '[red]outside'}[/] {low:.3f} to {high:.3f}" if high else ""
     paper = f"{PAPER[name]:.3f}" if name in PAPER else ""
-    mean_cells = f"{mean:.4f}", f"{spread / np.sqrt(len(found)):.4f}", f"{spread:.4f}"
+    mean_cells = f"{mean:.4f}", f"{spread / np.sqrt(len(fold_errors)):.4f}", f"{spread:.4f}"
     return name, *mean_cells, *tests, band, paper, PAPER_P.get(name, "")
 
 
@@ -216,7 +218,7 @@ def cost(options: Options) -> Finding:
         for name, run in models.items():
             options.tell(f"a round: {name}")
             seconds[name].append(run())
-    least = {name: tuple(min(one) / trees for one in zip(*found, strict=True)) for name, found in seconds.items()}
+    least = {name: tuple(min(times) / trees for times in zip(*fits, strict=True)) for name, fits in seconds.items()}
     rows = tuple(
         (
             name,

@@ -49,11 +49,13 @@ def ood(options: Options) -> Finding:
     """
     seeds = options.repeats or (1 if options.small else 3)
     peers = options.beside("catboost")
-    found = {pair.name: _judged(pair, seeds, options, peers=peers) for pair in _pairs(small=options.small)}
+    records = {pair.name: _judged(pair, seeds, options, peers=peers) for pair in _pairs(small=options.small)}
     columns = ("known | asked", "pair", OURS, *((DEFAULTS, ALIKE, "ours less the better", "s.e.") if peers else ()))
     title = f"AUC of knowledge uncertainty, out of domain; mean of {seeds} seeds"
-    notes = _notes(found) if peers else ()
-    return Finding(title, columns, tuple(_row(name, one) for name, one in found.items()), notes, {"found": found})
+    notes = _notes(records) if peers else ()
+    return Finding(
+        title, columns, tuple(_row(name, record) for name, record in records.items()), notes, {"found": records}
+    )
 
 
 def _judged(pair: Pair, seeds: int, options: Options, *, peers: bool) -> dict[str, Any]:
@@ -72,29 +74,32 @@ def _judged(pair: Pair, seeds: int, options: Options, *, peers: bool) -> dict[st
     return {"auc": areas, "chosen": chosen, "seen": pair.seen}
 
 
-def _row(name: str, one: dict[str, Any]) -> tuple[str, ...]:
-    means = [f"{np.mean(values):.3f}" for values in one["auc"].values()]
-    kind = "settings come from it" if one["seen"] else "new"
+def _row(name: str, record: dict[str, Any]) -> tuple[str, ...]:
+    means = [f"{np.mean(values):.3f}" for values in record["auc"].values()]
+    kind = "settings come from it" if record["seen"] else "new"
     if len(means) == 1:
         return name, kind, *means
-    difference = _difference(one)
+    difference = _difference(record)
     error = f"{difference.std(ddof=1) / np.sqrt(len(difference)):.3f}" if len(difference) > 1 else ""
     return name, kind, *means, f"{difference.mean():+.3f}", error
 
 
-def _difference(one: dict[str, Any]) -> Array:
+def _difference(record: dict[str, Any]) -> Array:
     """By seed, from that of CatBoost's two which is the better one of the pair."""
-    theirs = max((one["auc"][name] for name in (DEFAULTS, ALIKE)), key=np.mean)
-    return np.array(one["auc"][OURS]) - np.array(theirs)
+    theirs = max((record["auc"][name] for name in (DEFAULTS, ALIKE)), key=np.mean)
+    return np.array(record["auc"][OURS]) - np.array(theirs)
 
 
-def _notes(found: dict[str, Any]) -> tuple[str, ...]:
+def _notes(records: dict[str, Any]) -> tuple[str, ...]:
     from scipy import stats
 
-    new = [one for one in found.values() if not one["seen"]]
-    own = np.array([_difference(one).mean() for one in new])
+    new = [record for record in records.values() if not record["seen"]]
+    differences = np.array([_difference(record).mean() for record in new])
     lines = []
-    for name, each in (("the better of the two", own), *((name, _against(new, name)) for name in (DEFAULTS, ALIKE))):
+    for name, each in (
+        ("the better of the two", differences),
+        *((name, _against(new, name)) for name in (DEFAULTS, ALIKE)),
+    ):
         p = stats.wilcoxon(each).pvalue
         ahead = f"ahead in {np.sum(each > 0.0)} of {len(each)}, by {each.mean():+.3f} in the mean (Wilcoxon p {p:.2g})"
         lines.append(f"New pairs, ours against {name}: {ahead}.")
@@ -102,7 +107,7 @@ def _notes(found: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _against(new: list[dict[str, Any]], name: str) -> Array:
-    return np.array([np.mean(one["auc"][OURS]) - np.mean(one["auc"][name]) for one in new])
+    return np.array([np.mean(record["auc"][OURS]) - np.mean(record["auc"][name]) for record in new])
 
 
 def _area(rows: Rows, knowledge: Array) -> float:
@@ -140,8 +145,8 @@ def _of_catboost(rows: Rows, judged: Array, seed: int, options: Options, setting
     members = np.moveaxis(np.asarray(raw).reshape(len(judged), 10, -1), 0, 2)  # (10, k, n)
     if numbers:
         return members[:, 0].var(axis=0)
-    own = gb.losses.Logistic() if rows.task == "binary" else gb.losses.Softmax(members.shape[1])
-    return gb.posterior.uncertainty(own, members).knowledge
+    our_loss = gb.losses.Logistic() if rows.task == "binary" else gb.losses.Softmax(members.shape[1])
+    return gb.posterior.uncertainty(our_loss, members).knowledge
 
 
 # the pairs
@@ -208,9 +213,9 @@ def _another(x: Array, y: Array, other: Array, task: str, seed: int) -> Rows:
     """Rows of another data set, its columns brought to the means and deviations of these: only their shape differs."""
     rng = np.random.default_rng(seed)
     width = min(x.shape[1], other.shape[1])
-    own, strange = rng.permutation(len(x)), rng.permutation(len(other))[:JUDGE]
-    learn = min(len(own) // 2, LEARN)
-    x, inside, outside = x[own[:learn], :width], x[own[learn:][:JUDGE], :width], other[strange, :width]
+    order, strange = rng.permutation(len(x)), rng.permutation(len(other))[:JUDGE]
+    learn = min(len(order) // 2, LEARN)
+    x, inside, outside = x[order[:learn], :width], x[order[learn:][:JUDGE], :width], other[strange, :width]
     scaled = (outside - np.nanmean(outside, axis=0)) / np.maximum(np.nanstd(outside, axis=0), 1e-12)
     brought = scaled * np.nanstd(x, axis=0) + np.nanmean(x, axis=0)
-    return Rows(x, y[own[:learn]], inside, brought, task)
+    return Rows(x, y[order[:learn]], inside, brought, task)

@@ -22,7 +22,7 @@ def coverage(options: Options) -> Finding:
     seeds = options.repeats or (1 if options.small else 4)
     inside: dict[str, dict[str, list[float]]] = {}
     for name, make in (("waves", _waves), ("friedman", _friedman)):
-        own = inside[name] = {f"{share:g}": [] for share in COVERAGES}
+        by_share = inside[name] = {f"{share:g}": [] for share in COVERAGES}
         for seed in range(seeds):
             options.tell(f"coverage: {name}, {seed + 1} of {seeds}")
             rng = np.random.default_rng(seed)
@@ -32,8 +32,10 @@ def coverage(options: Options) -> Finding:
             best = min(models, key=lambda model: _surprise(model, x_new, y_new))
             for share in COVERAGES:
                 low, high = best.predict_interval(x_new, share).T
-                own[f"{share:g}"].append(float(np.mean((low < f_new) & (f_new < high))))
-    rows = tuple((name, *(f"{np.mean(one):.3f}" for one in own.values())) for name, own in inside.items())
+                by_share[f"{share:g}"].append(float(np.mean((low < f_new) & (f_new < high))))
+    rows = tuple(
+        (name, *(f"{np.mean(fractions):.3f}" for fractions in by_share.values())) for name, by_share in inside.items()
+    )
     columns = ("problem", *(f"{100 * share:g} % interval" for share in COVERAGES))
     return Finding(f"Share of true values inside, {seeds} seeds", columns, rows, (), {"inside": inside})
 
@@ -47,8 +49,8 @@ def _regressor(gamma: float, options: Options, seed: int) -> Any:
 
 
 def _surprise(model: Any, x: Array, y: Array) -> float:
-    found = model.predict_uncertainty(x)
-    return float(np.mean(0.5 * np.log(found.total) + 0.5 * (y - found.mean) ** 2 / found.total))
+    uncertainty = model.predict_uncertainty(x)
+    return float(np.mean(0.5 * np.log(uncertainty.total) + 0.5 * (y - uncertainty.mean) ** 2 / uncertainty.total))
 
 
 def _waves(n: int, rng: np.random.Generator) -> tuple[Array, Array]:

@@ -44,7 +44,7 @@ def split(data: Data, rows: int | None) -> Rows:
     order = np.random.default_rng(0).permutation(len(y))[:rows]
     first, second = int(0.65 * len(order)), int(0.8 * len(order))
     pieces = order[:first], order[first:second], order[second:]
-    return Rows(tuple((x.iloc[one] if hasattr(x, "iloc") else x[one], y[one]) for one in pieces))
+    return Rows(tuple((x.iloc[piece] if hasattr(x, "iloc") else x[piece], y[piece]) for piece in pieces))
 
 
 def _joined(x: Any, x_test: Any) -> Any:
@@ -73,11 +73,11 @@ def ours(loss: Any, metric: str, *, noise: bool) -> Callable[[Rows, Drawn, int],
         # Of the smoothed 0-1 loss, steps at the highest rates are not stable; the paper has such rates.
         policy = gb.Langevin(temperature=drawn["temperature"], shrinkage=drawn["shrinkage"], allow_unproven=True)
         plain = {"reg_lambda": drawn["reg_lambda"], "sampling": drawn["subsample"]}
-        own = {"reg_lambda": 0.0, "langevin": policy} if noise else plain
+        params = {"reg_lambda": 0.0, "langevin": policy} if noise else plain
         model = gb.GradientBoostingClassifier(
             loss, n_estimators=ROUNDS, learning_rate=drawn["learning_rate"], growth="oblivious", max_bins=BINS,
             max_depth=int(drawn["max_depth"]), step="gradient", eval_metric=metric, early_stopping_rounds=PATIENCE,
-            categorical_encoding=_encoding(x), random_state=0, n_jobs=threads, **own,
+            categorical_encoding=_encoding(x), random_state=0, n_jobs=threads, **params,
         ).fit(x, y, eval_set=choose)  # fmt: skip
         return model.decision_function(choose[0]), model.decision_function(x_test)
 
@@ -100,8 +100,8 @@ def catboost(rows: Rows, drawn: Drawn, threads: int) -> tuple[Array, Array]:
     listed = [name for name in x.columns if x[name].dtype == "category"] if hasattr(x, "columns") else []
     as_text = dict.fromkeys(listed, str)
 
-    def pool(one: Any, label: Array | None = None) -> Any:
-        return Pool(one.astype(as_text) if listed else one, label, cat_features=listed)
+    def pool(features: Any, label: Array | None = None) -> Any:
+        return Pool(features.astype(as_text) if listed else features, label, cat_features=listed)
 
     model = CatBoostClassifier(
         iterations=ROUNDS, learning_rate=drawn["learning_rate"], depth=int(drawn["max_depth"]), langevin=True,
@@ -110,20 +110,20 @@ def catboost(rows: Rows, drawn: Drawn, threads: int) -> tuple[Array, Array]:
         boost_from_average=False, random_seed=0, thread_count=threads, allow_writing_files=False,
         logging_level="Silent", early_stopping_rounds=PATIENCE,
     ).fit(pool(x, y), eval_set=pool(*choose))  # fmt: skip
-    found = (model.predict(pool(one), prediction_type="RawFormulaVal") for one in (choose[0], x_test))
-    return next(found), next(found)
+    scores = (model.predict(pool(features), prediction_type="RawFormulaVal") for features in (choose[0], x_test))
+    return next(scores), next(scores)
 
 
 def methods(peers: bool) -> tuple[Method, ...]:
     smooth = gb.losses.SmoothedZeroOne(0.1)
-    found = (
+    our_methods = (
         Method("SGB, logistic", "logloss", ours("logistic", "logloss", noise=False)),
         Method("SGLB, logistic", "logloss", ours("logistic", "logloss", noise=True)),
         Method("SGB, logistic", "error", ours("logistic", "error", noise=False)),
         Method("SGB, smoothed 0-1", "error", ours(smooth, "error", noise=False)),
         Method("SGLB, smoothed 0-1", "error", ours(smooth, "error", noise=True)),
     )
-    return found + ((Method("catboost: langevin", "logloss", catboost),) if peers else ())
+    return our_methods + ((Method("catboost: langevin", "logloss", catboost),) if peers else ())
 
 
 def per_row(loss: str, y: Array, scores: Array) -> Array:
@@ -141,7 +141,7 @@ def tables_2_and_3(name: str, options: Options) -> Finding:
     trials = options.repeats or (2 if options.small else TRIALS)
     parts = split(SETS[name](), 2000 if options.small else None)
     (_, _), (_, y_choose), (_, y_test) = parts.parts
-    found: dict[str, dict[str, Any]] = {}
+    by_loss: dict[str, dict[str, Any]] = {}
     for method in methods(options.beside("catboost")):
         rng, best, chosen = np.random.default_rng(1), np.inf, None
         for trial in range(trials):
@@ -153,14 +153,14 @@ def tables_2_and_3(name: str, options: Options) -> Finding:
                 best, chosen = value, (drawn, per_row(method.loss, y_test, test))
         if chosen is None:
             raise InputError(f"{name}: no trial of {method.name} ended with a finite loss.")
-        each = found.setdefault(method.loss, {})
+        each = by_loss.setdefault(method.loss, {})
         each[method.name] = {"settings": dict(chosen[0]), "chosen at": best, "losses": chosen[1]}
     return Finding(
         f"Tables 2 and 3, {name}: loss on 20 % held-out rows, best of {trials} trials by 15 %",
         ("loss", "method", "test loss", "s.e.", "p vs the first"),
-        tuple(row for loss, each in found.items() for row in _lines(loss, each)),
+        tuple(row for loss, each in by_loss.items() for row in _lines(loss, each)),
         ("p: paired t-test over the rows.",),
-        {"trials": trials, "found": {loss: _numbers(each) for loss, each in found.items()}},
+        {"trials": trials, "found": {loss: _numbers(each) for loss, each in by_loss.items()}},
     )
 
 
@@ -168,8 +168,8 @@ def _lines(name: str, each: Mapping[str, Any]) -> list[tuple[str, ...]]:
     from scipy import stats
 
     first, lines = next(iter(each.values()))["losses"], []
-    for method, one in each.items():
-        losses = one["losses"]
+    for method, trial in each.items():
+        losses = trial["losses"]
         error = losses.std(ddof=1) / np.sqrt(len(losses))
         same = losses is first or np.array_equal(losses, first)
         p = "" if same else f"{stats.ttest_rel(first, losses).pvalue:.1e}"
@@ -178,4 +178,4 @@ def _lines(name: str, each: Mapping[str, Any]) -> list[tuple[str, ...]]:
 
 
 def _numbers(each: Mapping[str, Any]) -> dict[str, Any]:
-    return {method: {**one, "losses": float(one["losses"].mean())} for method, one in each.items()}
+    return {method: {**trial, "losses": float(trial["losses"].mean())} for method, trial in each.items()}

@@ -37,11 +37,11 @@ def ranking(options: Options) -> Finding:
     seeds = options.repeats or (1 if options.small else 3)
     curves: dict[str, dict[str, list[float]]] = {}
     finals: dict[str, list[float]] = {}
-    for name, given in methods().items():
+    for name, params in methods().items():
         runs = []
         for seed in range(seeds):
             options.tell(f"ranking: {name}, seed {seed + 1} of {seeds}")
-            runs.append(_followed(data, seed, options.threads, rounds, given))
+            runs.append(_followed(data, seed, options.threads, rounds, params))
         curves[name] = {of: np.mean([run[of] for run in runs], axis=0).tolist() for of in ("train", "test")}
         finals[name] = [run["test"][-1] for run in runs]
     rows = tuple(
@@ -68,10 +68,10 @@ def _spread(finals: list[float]) -> str:
     return f"{np.std(finals, ddof=1) / len(finals) ** 0.5:.4f}" if len(finals) > 1 else ""
 
 
-def _followed(data: Data, seed: int, threads: int, rounds: int, given: dict[str, Any]) -> dict[str, list[float]]:
+def _followed(data: Data, seed: int, threads: int, rounds: int, params: dict[str, Any]) -> dict[str, list[float]]:
     evaluated = {"train": (data.X, data.y, data.group), "test": (data.X_test, data.y_test, data.group_test)}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OutsideTheoryWarning)  # long steps are meant
-        model = gb.GradientBoostingRanker(n_estimators=rounds, random_state=seed, n_jobs=threads, **COMMON, **given)
+        model = gb.GradientBoostingRanker(n_estimators=rounds, random_state=seed, n_jobs=threads, **COMMON, **params)
         model.fit(data.X, data.y, group=data.group, eval_set=evaluated)
     return {name: list(next(iter(model.evals_result_[name].values()))) for name in evaluated}
