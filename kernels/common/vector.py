@@ -313,10 +313,8 @@ def count_smaller(typing_context, keys, count, block, ranks):
         keys, count, block, ranks = args
         half = ir.IntType(16)
         many = ir.VectorType(half, 2 * LANES)
-        block_keys, lane_counts = (
-            _load(builder, block, many, align=2),
-            cgutils.alloca_once_value(builder, ir.Constant(many, None)),
-        )
+        block_keys = _load(builder, block, many, align=2)
+        lane_counts = cgutils.alloca_once_value(builder, ir.Constant(many, None))
         with cgutils.for_range(builder, count) as loop:
             address = builder.add(keys, builder.mul(loop.index, ir.Constant(keys.type, 2)))
             key = builder.load(builder.inttoptr(address, half.as_pointer()))

@@ -71,7 +71,6 @@ runtime.wait()
         pytest.param("thread", "unchained", 5_000, marks=pytest.mark.thorough),
         ("address", "random", 400),
         ("address", "random", 5_000),
-        pytest.param("undefined", "random", 400, marks=pytest.mark.thorough),
     ],
 )
 def test_sanitizers_find_nothing(sanitize: str, how: str, n: int) -> None:

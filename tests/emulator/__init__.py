@@ -77,7 +77,7 @@ def emulated_runtime(
     Args:
         order: in which threads and blocks run: "forward", "reverse" or "random".
         workers: host threads that share the blocks of a launch.
-        sanitize: "address", "undefined" or "thread", in a process made for it (see ``sanitized``); None: what the
+        sanitize: "address" or "thread", in a process made for it (see ``sanitized``); None: what the
             environment's GPUBOOST_SANITIZE says, or none.
         seed: of the random order.
         count: count memory traffic: ``runtime.cp.traffic()`` and ``shared_atomics()``.

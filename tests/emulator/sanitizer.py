@@ -35,7 +35,7 @@ def sanitized(sanitize: str, code: str, *arguments: str, timeout: float = 600) -
     The return code is not 0 if something was found; ``stdout`` holds the report too, with the kernel's file and line.
 
     Args:
-        sanitize: "address", "undefined" or "thread".
+        sanitize: "address", which is undefined behaviour too, or "thread".
         code: Python; tests/ is on its path.
     """
     if reason := why_not():

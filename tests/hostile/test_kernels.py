@@ -130,9 +130,8 @@ LAUNCHES = (
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("sanitize", ["address", "undefined"])
-def test_every_cuda_kernel_keeps_within_its_memory(sanitize: str, tally: Tally) -> None:
-    result = sanitized(sanitize, LAUNCHES, timeout=1800)
+def test_every_cuda_kernel_keeps_within_its_memory(tally: Tally) -> None:
+    result = sanitized("address", LAUNCHES, timeout=1800)
     assert result.returncode == 0, result.stdout[-3000:]
     names = set(json.loads(result.stdout.rpartition("launched:")[2]))
     tally.add("kernels launched", len(names))

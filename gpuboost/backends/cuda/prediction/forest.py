@@ -93,9 +93,7 @@ class CompleteForest:
         if not trees or depth.max() > DEEPEST or cuts.n_features > MOST_FEATURES:
             return None
         begin = np.concatenate([[0], np.cumsum(1 << depth)]).astype(np.int64)
-        first = np.concatenate(
-            [[0], np.cumsum([len(tree_steps) for tree_steps in steps])]
-        )  # node of each tree, of all nodes
+        first = np.concatenate([[0], np.cumsum([len(of_tree) for of_tree in steps])])  # node of each tree, of all nodes
         every = np.concatenate(steps)
         words = _words(every)
         values = np.concatenate([factor * tree.value for tree, factor in zip(trees, ensemble.factors, strict=True)])
@@ -166,9 +164,8 @@ def _compact(steps: Any) -> Any:
     if feature.max(initial=0) > 0xFFFF or not np.array_equal(right[~leaf], left[~leaf] + 1):
         return None
     turn, limit = _limits(steps)
-    left_word = np.where(leaf, np.arange(len(steps)), left).astype(np.uint32) | np.where(
-        _by_set(steps), BY_SET, np.uint32(0)
-    )
+    left_word = np.where(leaf, np.arange(len(steps)), left).astype(np.uint32)
+    left_word |= np.where(_by_set(steps), BY_SET, np.uint32(0))
     return np.stack([turn | limit << 8 | np.maximum(feature, 0).astype(np.uint32) << 16, left_word], axis=1)
 
 
