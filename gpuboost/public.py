@@ -1,8 +1,8 @@
 """The tables of names: what ``gpuboost`` exports, and the words that stand for a class in model files and parameters.
 
-To add a class, write its file and add one line here; the lists of public names, the type stubs
-(``python tests/support/stubs.py`` writes them) and the words of model files follow. This module imports nothing, so
-that ``import gpuboost`` and ``gpuboost --help`` stay light.
+To add a class, write its file and add one line here; the lists of public names, the type stubs (written by
+``.venv/bin/python tests/support/stubs.py``) and the words of model files follow. This module imports nothing, so that
+``import gpuboost`` and ``gpuboost --help`` stay light.
 """
 
 from __future__ import annotations

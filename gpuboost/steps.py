@@ -12,8 +12,8 @@ from typing import ClassVar, Protocol
 from gpuboost.arguments import is_one_of
 from gpuboost.backends.protocol import Backend
 from gpuboost.errors import RecipeError
-from gpuboost.losses.arrays import is_of_arrays
 from gpuboost.losses.base import of_output
+from gpuboost.losses.custom.arrays import is_of_arrays
 from gpuboost.losses.protocol import Loss, is_drawn, is_list_loss
 from gpuboost.records import dataclass, declared
 from gpuboost.types import Array, FittedTree, TrainingSet

@@ -6,7 +6,7 @@ from typing import Any
 
 import gpuboost as gb
 from gpuboost.backends.cuda.device.gpus import open_gpu
-from gpuboost.backends.cuda.plan import tile_width
+from gpuboost.backends.cuda.trees.plan import tile_width
 from gpuboost.benchmarks.harness.experiments import Finding
 
 GRADIENTS, ROUTE, LAST_ROUTE = 17.0, 21.0, 14.0  # bytes a row

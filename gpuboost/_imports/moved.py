@@ -26,6 +26,7 @@ MOVED = {
     "gpuboost.backends.cuda.gpus": "gpuboost.backends.cuda.device.gpus",
     "gpuboost.backends.odds": "gpuboost.backends.numerics.probabilities",
     "gpuboost.effects": "gpuboost.backends.prediction.effects",
+    "gpuboost.losses.arrays": "gpuboost.losses.custom.arrays",
     "gpuboost.losses.unbiased_lambdamart": "gpuboost.losses.ranking",
     "gpuboost.measures": "gpuboost.metrics.formulas",
     "gpuboost.query_measures": "gpuboost.metrics.ranking",

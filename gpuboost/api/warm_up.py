@@ -15,7 +15,7 @@ from gpuboost.api.regressor import GradientBoostingRegressor
 from gpuboost.arguments import is_one_of
 from gpuboost.backends.cpu.compilation.background import BACKGROUND, repeated_kind
 from gpuboost.backends.cpu.compilation.first_fit import FIRST_FITS, note_kernels
-from gpuboost.backends.cpu.histograms import PACKED_ROWS
+from gpuboost.backends.cpu.trees.histograms import PACKED_ROWS
 from gpuboost.backends.prediction.first_rows import FIRST
 from gpuboost.data.columns import FROM_DTYPE
 from gpuboost.errors import InputError, shown

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from gpuboost.composition.findings import Finding
 from gpuboost.execution import DataParallel, Execution
-from gpuboost.losses.arrays import is_of_arrays
+from gpuboost.losses.custom.arrays import is_of_arrays
 from gpuboost.losses.protocol import Loss, is_on_host
 from gpuboost.records import declared
 from gpuboost.sampling import Sampling

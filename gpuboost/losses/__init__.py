@@ -6,9 +6,8 @@ The classes are those of ``gpuboost.public.LOSSES``.
 from __future__ import annotations
 
 from gpuboost._imports.lazy import lazy_names
-from gpuboost.losses.arrays import CustomArrays, RankingArrays, custom_arrays
 from gpuboost.losses.base import BaseLoss, LossFacts
-from gpuboost.losses.custom import Custom, SavedCustom, custom
+from gpuboost.losses.custom import Custom, CustomArrays, RankingArrays, SavedCustom, custom, custom_arrays
 from gpuboost.losses.protocol import Loss
 from gpuboost.losses.registry import NAMES, from_json, get, to_json
 from gpuboost.public import LOSSES, modules_of

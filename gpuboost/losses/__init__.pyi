@@ -1,14 +1,14 @@
 # Written by tests/support/stubs.py from gpuboost/public.py.
-from gpuboost.losses.arrays import CustomArrays as CustomArrays
-from gpuboost.losses.arrays import RankingArrays as RankingArrays
-from gpuboost.losses.arrays import custom_arrays as custom_arrays
 from gpuboost.losses.base import BaseLoss as BaseLoss
 from gpuboost.losses.base import LossFacts as LossFacts
 from gpuboost.losses.binary import Exponential as Exponential
 from gpuboost.losses.binary import Logistic as Logistic
 from gpuboost.losses.custom import Custom as Custom
+from gpuboost.losses.custom import CustomArrays as CustomArrays
+from gpuboost.losses.custom import RankingArrays as RankingArrays
 from gpuboost.losses.custom import SavedCustom as SavedCustom
 from gpuboost.losses.custom import custom as custom
+from gpuboost.losses.custom import custom_arrays as custom_arrays
 from gpuboost.losses.distribution import GaussianNLL as GaussianNLL
 from gpuboost.losses.likelihoods import GammaNLL as GammaNLL
 from gpuboost.losses.likelihoods import LogNormalNLL as LogNormalNLL

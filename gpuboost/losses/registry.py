@@ -9,9 +9,9 @@ from dataclasses import fields
 from typing import Any, cast
 
 from gpuboost.errors import GpuBoostError, InputError, shown
-from gpuboost.losses.arrays import ArrayLoss
 from gpuboost.losses.base import LATER
 from gpuboost.losses.custom import Custom, SavedCustom
+from gpuboost.losses.custom.arrays import ArrayLoss
 from gpuboost.losses.per_output import OneOutputLoss, PerOutput
 from gpuboost.losses.protocol import Loss
 from gpuboost.public import LOSSES, Loaded

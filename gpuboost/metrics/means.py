@@ -9,7 +9,7 @@ from typing import Any
 
 from gpuboost.arguments import is_integer
 from gpuboost.errors import InputError, RecipeError, shown
-from gpuboost.losses.custom import check_function, custom, flat, flat_row
+from gpuboost.losses.custom.functions import check_function, custom, flat, flat_row
 from gpuboost.losses.protocol import Loss
 from gpuboost.metrics import formulas
 from gpuboost.metrics.metric import Metric

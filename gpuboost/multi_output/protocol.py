@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from gpuboost.backends.protocol import Backend, OneTreeGrower
+from gpuboost.backends.optional_verbs import OneTreeGrower
+from gpuboost.backends.protocol import Backend
 from gpuboost.keys import Key
 from gpuboost.types import Candidates, Gradients, Grow, Limits, Structure, Target, TrainingSet
 

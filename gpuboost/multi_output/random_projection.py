@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gpuboost.arguments import checked_count
-from gpuboost.backends.protocol import OneTreeGrower
+from gpuboost.backends.optional_verbs import OneTreeGrower
 from gpuboost.keys import Key
 from gpuboost.records import dataclass
 from gpuboost.types import Gradients

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import field
 from typing import cast
 
-from gpuboost.backends.protocol import Backend, OneTreeGrower
+from gpuboost.backends.optional_verbs import OneTreeGrower
+from gpuboost.backends.protocol import Backend
 from gpuboost.keys import Key
 from gpuboost.multi_output.protocol import Sketch
 from gpuboost.records import dataclass

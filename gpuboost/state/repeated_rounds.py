@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from operator import length_hint
 from typing import Any, cast
 
-from gpuboost.backends.protocol import Backend, Repeater
+from gpuboost.backends.optional_verbs import Repeater
+from gpuboost.backends.protocol import Backend
 from gpuboost.types import Built, Ensemble, Expect, Progress, Watch
 
 

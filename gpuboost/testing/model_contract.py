@@ -11,7 +11,8 @@ from typing import Any, cast
 import numpy as np
 
 from gpuboost import losses
-from gpuboost.backends.protocol import Backend, Evaluator, RoundEvaluator
+from gpuboost.backends.optional_verbs import Evaluator, RoundEvaluator
+from gpuboost.backends.protocol import Backend
 from gpuboost.backends.reference.backend import Reference
 from gpuboost.boosting import boost
 from gpuboost.growth import DepthWise

@@ -11,7 +11,7 @@ from typing import cast
 import numpy as np
 
 from gpuboost import losses
-from gpuboost.backends.protocol import OneTreeGrower
+from gpuboost.backends.optional_verbs import OneTreeGrower
 from gpuboost.backends.reference.backend import Reference
 from gpuboost.growth import DepthWise, Growth, LeafWise, Oblivious, SignStump
 from gpuboost.testing.cases import node_bytes, stump

@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost import metrics
-from gpuboost.backends.protocol import Backend, Evaluator, RoundEvaluator
+from gpuboost.backends.optional_verbs import Evaluator, RoundEvaluator
+from gpuboost.backends.protocol import Backend
 from gpuboost.backends.several_rounds import RoundScorer
 from gpuboost.data.row_metadata import RowMetadata
 from gpuboost.errors import RecipeError
-from gpuboost.losses.arrays import is_of_arrays
 from gpuboost.losses.averages import exact_sum
 from gpuboost.losses.base import of_output
+from gpuboost.losses.custom.arrays import is_of_arrays
 from gpuboost.losses.protocol import Loss, is_list_loss
 from gpuboost.records import dataclass
 from gpuboost.scoring.questions import ScoreMetric

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from gpuboost.data.queries import query_start
 from gpuboost.errors import RecipeError
-from gpuboost.losses.arrays import is_of_arrays
 from gpuboost.losses.custom import Custom
+from gpuboost.losses.custom.arrays import is_of_arrays
 from gpuboost.losses.protocol import Loss
 from gpuboost.losses.start_values import OPTIMUM
 from gpuboost.recipe import Recipe

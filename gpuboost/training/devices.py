@@ -16,7 +16,8 @@ from gpuboost._imports.collection import no_collection
 from gpuboost.backends.cuda.device.dry_run import DryRun
 from gpuboost.backends.cuda.device.gpus import gpu_of, open_gpu
 from gpuboost.backends.devices import Choice, choose
-from gpuboost.backends.protocol import Backend, Evaluator
+from gpuboost.backends.optional_verbs import Evaluator
+from gpuboost.backends.protocol import Backend
 from gpuboost.data.dataset import Dataset
 from gpuboost.data.row_metadata import RowMetadata
 from gpuboost.data.tables import Table

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from gpuboost.errors import OutsideTheoryWarning
 from gpuboost.langevin import Langevin
-from gpuboost.losses.arrays import is_of_arrays
 from gpuboost.losses.custom import Custom
+from gpuboost.losses.custom.arrays import is_of_arrays
 from gpuboost.losses.distribution import scaled_to_start
 from gpuboost.losses.protocol import is_list_loss
 from gpuboost.losses.start_values import OPTIMUM, start_value

@@ -1,4 +1,4 @@
-// Records of a growing tree on a device. The numpy twins are in gpuboost/backends/cuda/tree.py.
+// Records of a growing tree on a device. The numpy twins are in gpuboost/backends/cuda/trees/tree.py.
 
 // One output's target and the tree being grown from it. Written by the kernels of the target (scales, weight, m) and by
 // those of growth (sums and counts); the host never waits for it inside a round.

@@ -14,9 +14,10 @@ from support.examples import daily
 
 import gpuboost as gb
 from gpuboost import losses
-from gpuboost.backends.cpu import histograms, repeated_rounds
+from gpuboost.backends.cpu import repeated_rounds
 from gpuboost.backends.cpu.backend import Cpu
 from gpuboost.backends.cpu.repeated_rounds import RepeatedRounds
+from gpuboost.backends.cpu.trees import histograms
 from gpuboost.backends.reference.backend import Reference
 from gpuboost.boosting import boost
 from gpuboost.errors import InputError

@@ -10,7 +10,7 @@ from scipy.sparse import random_array
 
 import gpuboost as gb
 from gpuboost.backends.cpu import growth
-from gpuboost.backends.cpu.layout import SortedColumns, drawn_columns
+from gpuboost.backends.cpu.trees.layout import SortedColumns, drawn_columns
 from gpuboost.backends.host.threads import ThreadPool
 from gpuboost.backends.host.workspace import Workspace
 

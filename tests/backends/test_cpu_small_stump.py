@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from support.builders import TEAMS, as_sparse, assert_same_tree, grow, random_gradients
 from support.examples import examples
 
-from gpuboost.backends.cpu import histograms as cpu_histograms
-from gpuboost.backends.cpu import split_search as cpu_search
-from gpuboost.backends.cpu import stump as cpu_stump
 from gpuboost.backends.cpu.backend import Cpu
-from gpuboost.backends.cpu.layout import indicator_bitmaps, laid_out
-from gpuboost.backends.cpu.small_stump import SmallStumps
 from gpuboost.backends.cpu.sums import Scales
+from gpuboost.backends.cpu.trees import histograms as cpu_histograms
+from gpuboost.backends.cpu.trees import split_search as cpu_search
+from gpuboost.backends.cpu.trees import stump as cpu_stump
+from gpuboost.backends.cpu.trees.layout import indicator_bitmaps, laid_out
+from gpuboost.backends.cpu.trees.small_stump import SmallStumps
 from gpuboost.backends.host.threads import ThreadPool
 from gpuboost.backends.numerics.fixed_point import fixed_point_scale
 from gpuboost.errors import InputError

@@ -1,4 +1,4 @@
-"""Stumps on the CPU: what they cost. That they are the definition's, tests/parity/test_trees.py shows."""
+"""Stumps on the CPU: what they cost. That they are the definition's, tests/parity/trees/test_trees.py shows."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from support.builders import as_sparse, assert_same_tree, eager_threads, random_
 from support.examples import examples
 
 import gpuboost as gb
-from gpuboost.backends.cpu import stump as cpu_stump
-from gpuboost.backends.cpu.layout import indicator_bitmaps
+from gpuboost.backends.cpu.trees import stump as cpu_stump
+from gpuboost.backends.cpu.trees.layout import indicator_bitmaps
 from gpuboost.growth import DepthWise
 from gpuboost.types import Candidates, Cuts, DenseBins, Limits, SparseBins, TrainingSet
 

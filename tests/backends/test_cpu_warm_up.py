@@ -17,8 +17,8 @@ from support.examples import THOROUGH
 from gpuboost.backends.cpu.compilation import warm_up as cpu_first_fit
 from gpuboost.backends.cpu.compilation.warm_up import Helper
 from gpuboost.backends.cpu.compilation.warm_up_tree import is_usual
-from gpuboost.backends.cpu.histograms import PACKED_ROWS
-from gpuboost.backends.cpu.layout import SortedColumns
+from gpuboost.backends.cpu.trees.histograms import PACKED_ROWS
+from gpuboost.backends.cpu.trees.layout import SortedColumns
 from gpuboost.kernels.disk_cache import folders
 from gpuboost.kernels.gradients import pointwise
 from gpuboost.types import Candidates, Limits

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 import gpuboost as gb
 from gpuboost.backends import devices
-from gpuboost.backends.cpu import small_trees as cpu_small_trees
+from gpuboost.backends.cpu.trees import small_trees as cpu_small_trees
 from gpuboost.kernels.growth import small_trees as kernel
 from gpuboost.kernels.growth import team
 from gpuboost.training import job

@@ -20,10 +20,10 @@ from support.examples import THOROUGH
 
 import gpuboost as gb
 from gpuboost.backends import devices
-from gpuboost.backends.cpu import large_trees
 from gpuboost.backends.cpu.compilation import background
 from gpuboost.backends.cpu.compilation.background import Background
-from gpuboost.backends.cpu.histograms import PACKED_ROWS
+from gpuboost.backends.cpu.trees import large_trees
+from gpuboost.backends.cpu.trees.histograms import PACKED_ROWS
 from gpuboost.backends.host.threads import ThreadPool
 from gpuboost.kernels.disk_cache import folders
 from gpuboost.kernels.growth import large_trees as kernel
@@ -201,7 +201,7 @@ warnings.simplefilter("ignore")
 import numpy as np
 import gpuboost as gb
 from gpuboost.backends import devices
-from gpuboost.backends.cpu import large_trees
+from gpuboost.backends.cpu.trees import large_trees
 from gpuboost.backends.cpu.compilation.background import Background
 from gpuboost.backends.cpu.compilation.first_fit import FIRST_FITS
 from gpuboost.kernels.disk_cache import folders

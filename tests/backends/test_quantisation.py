@@ -21,7 +21,7 @@ from support.examples import THOROUGH, daily
 import gpuboost as gb
 from gpuboost import losses
 from gpuboost.backends.cuda.backend import Cuda
-from gpuboost.backends.cuda.tree import STATE, as_records
+from gpuboost.backends.cuda.trees.tree import STATE, as_records
 from gpuboost.backends.reference import backend as reference
 from gpuboost.backends.reference import growth as reference_growth
 from gpuboost.backends.reference.backend import Reference

@@ -43,7 +43,7 @@ def test_lists_of_public_names_agree() -> None:
 
 @pytest.mark.parametrize(("path", "text"), stubs().items(), ids=lambda value: getattr(value, "parent", Path()).name)
 def test_the_type_stubs_are_those_of_the_tables(path: Path, text: str) -> None:
-    assert path.read_text() == text, "run python tests/support/stubs.py"
+    assert path.read_text() == text, "run .venv/bin/python tests/support/stubs.py"
 
 
 @pytest.mark.parametrize("package", ["gpuboost", "gpuboost.export", "gpuboost.learners", "gpuboost.losses"])
@@ -76,7 +76,7 @@ def test_metadata() -> None:
     assert about["Version"] == gb.__version__
     assert about["License-Expression"] == "BSD-3-Clause"
     assert about["Requires-Python"] == ">=3.11"
-    extras = {"cuda12", "cuda13", "ray", "plot", "cli", "bench", "docs", "integrations", "test", "all"}
+    extras = {"cuda12", "cuda13", "ray", "plot", "cli", "bench", "docs", "integrations", "test", "checks", "all"}
     assert set(about.get_all("Provides-Extra") or ()) == extras
     assert {script.value for script in entry_points(group="console_scripts", name="gpuboost")} == {"gpuboost.cli:main"}
 

@@ -1,6 +1,6 @@
 """Growth of a tree by the CUDA driver: sums that fill 32 bits, its memory, its launches, its records, its races.
 
-That its trees are those of the definition, bit for bit, is in tests/parity/test_trees.py.
+That its trees are those of the definition, bit for bit, is in tests/parity/trees/test_trees.py.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from support.builders import TEAMS, grow, random_case, random_gradients, structu
 from support.examples import daily
 from support.growing_on_device import TUNINGS, Device, device, runtime_of, scales_of, shaped
 
-from gpuboost.backends.cuda import grower, tree
 from gpuboost.backends.cuda.device.runtime import source
 from gpuboost.backends.cuda.outputs import one_tree
-from gpuboost.backends.cuda.plan import ArenaPlan, Tuning
+from gpuboost.backends.cuda.trees import grower, tree
+from gpuboost.backends.cuda.trees.plan import ArenaPlan, Tuning
 from gpuboost.backends.reference.backend import Reference
 from gpuboost.growth import DepthWise, Growth, LeafWise, Oblivious
 from gpuboost.types import Candidates, Cuts, DenseBins, Gradients, Limits, Structure, Target, TrainingSet
@@ -180,7 +180,7 @@ import numpy as np
 from emulator import FakeCupy, Schedule
 from support.builders import grow, random_case, random_gradients
 from support.growing_on_device import Device
-from gpuboost.backends.cuda.plan import Tuning
+from gpuboost.backends.cuda.trees.plan import Tuning
 from gpuboost.backends.cuda.device.runtime import CupyRuntime
 from gpuboost.growth import DepthWise, LeafWise, Oblivious
 from gpuboost.types import Limits

@@ -10,9 +10,9 @@ from emulator import emulated_runtime
 from support.builders import TEAMS, model_bytes, random_case
 from support.examples import daily
 
-from gpuboost.backends.cuda import grower
 from gpuboost.backends.cuda.backend import Cuda
 from gpuboost.backends.cuda.device.runtime import source
+from gpuboost.backends.cuda.trees import grower
 from gpuboost.boosting import boost
 from gpuboost.growth import DepthWise
 from gpuboost.losses import Logistic

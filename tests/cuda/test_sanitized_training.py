@@ -13,7 +13,7 @@ from emulator import emulated_runtime
 from gpuboost import losses, metrics
 from gpuboost.backends.cuda.backend import Cuda
 from gpuboost.backends.cuda.device.collective import Alone
-from gpuboost.backends.cuda.all_reduce import RowsOfGpu
+from gpuboost.backends.cuda.trees.all_reduce import RowsOfGpu
 from gpuboost.backends.reference.backend import Reference
 from gpuboost.boosting import boost
 from gpuboost.growth import DepthWise, LeafWise

@@ -18,9 +18,9 @@ from support.training import MACHINES, allowed, assert_parity, device, parity, q
 
 from gpuboost import losses
 from gpuboost.backends.cpu.backend import Cpu
-from gpuboost.backends.cuda import tree_ring
 from gpuboost.backends.cuda.backend import Cuda
-from gpuboost.backends.cuda.tree_ring import DeviceTree
+from gpuboost.backends.cuda.trees import tree_ring
+from gpuboost.backends.cuda.trees.tree_ring import DeviceTree
 from gpuboost.backends.protocol import Backend
 from gpuboost.backends.reference.backend import Reference
 from gpuboost.boosting import boost

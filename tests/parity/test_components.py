@@ -23,7 +23,7 @@ from gpuboost import boosting, losses
 from gpuboost.backends import get
 from gpuboost.backends.cuda import components
 from gpuboost.backends.cuda.backend import Cuda
-from gpuboost.backends.cuda.tree_ring import SLOTS
+from gpuboost.backends.cuda.trees.tree_ring import SLOTS
 from gpuboost.backends.protocol import Backend
 from gpuboost.backends.reference.backend import Reference
 from gpuboost.backends.smoothing import SmoothingPlan

@@ -11,7 +11,7 @@ from support.builders import TEAMS, model_bytes, random_case
 
 from gpuboost import losses
 from gpuboost.backends.cuda.backend import Cuda
-from gpuboost.backends.cuda.tree_ring import DeviceTree
+from gpuboost.backends.cuda.trees.tree_ring import DeviceTree
 from gpuboost.backends.protocol import Backend
 from gpuboost.backends.reference.backend import Reference
 from gpuboost.boosting import boost

@@ -10,7 +10,7 @@ from emulator import emulated_runtime
 from support.builders import grow, structure_bytes
 from support.growing_on_device import Device
 
-from gpuboost.backends.cuda.plan import Tuning
+from gpuboost.backends.cuda.trees.plan import Tuning
 from gpuboost.backends.numerics.exact_sums import integers
 from gpuboost.backends.reference.backend import Reference
 from gpuboost.growth import DepthWise

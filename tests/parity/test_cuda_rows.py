@@ -22,8 +22,8 @@ from gpuboost.backends.cuda import target as cuda_target
 from gpuboost.backends.cuda.backend import Cuda
 from gpuboost.backends.cuda.bins import DeviceBins
 from gpuboost.backends.cuda.device.runtime import source
-from gpuboost.backends.cuda.tree import NODE, STATE, as_records
-from gpuboost.backends.cuda.tree_ring import HEAD
+from gpuboost.backends.cuda.trees.tree import NODE, STATE, as_records
+from gpuboost.backends.cuda.trees.tree_ring import HEAD
 from gpuboost.backends.numerics.exact_sums import extent
 from gpuboost.backends.numerics.fixed_point import fixed_point_scale
 from gpuboost.backends.reference.backend import Reference

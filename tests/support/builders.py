@@ -9,12 +9,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gpuboost.backends.cpu import histograms as cpu_histograms
-from gpuboost.backends.cpu import partition as cpu_partition
-from gpuboost.backends.cpu import small_trees as cpu_small_trees
-from gpuboost.backends.cpu import split_search as cpu_search
-from gpuboost.backends.cpu import stump as cpu_stump
 from gpuboost.backends.cpu.backend import Cpu
+from gpuboost.backends.cpu.trees import histograms as cpu_histograms
+from gpuboost.backends.cpu.trees import partition as cpu_partition
+from gpuboost.backends.cpu.trees import small_trees as cpu_small_trees
+from gpuboost.backends.cpu.trees import split_search as cpu_search
+from gpuboost.backends.cpu.trees import stump as cpu_stump
 from gpuboost.backends.host import threads as host_threads
 from gpuboost.backends.prediction.routing import dense_rows
 from gpuboost.backends.protocol import Backend

@@ -35,11 +35,12 @@ def compile_all(way: str) -> None:
     from cuda.bindings import nvrtc
 
     from gpuboost import GradientBoostingRegressor, losses  # noqa: F401  with scikit-learn and SciPy
-    from gpuboost.backends.cuda import arena, leaves, target
+    from gpuboost.backends.cuda import leaves, target
     from gpuboost.backends.cuda.codegen import linking
     from gpuboost.backends.cuda.codegen.formulas import formulas
     from gpuboost.backends.cuda.codegen.options import FLUSH, OPTIONS
     from gpuboost.backends.cuda.device.sources import source
+    from gpuboost.backends.cuda.trees import arena
     from gpuboost.types import Limits
 
     def alone(text: str) -> None:

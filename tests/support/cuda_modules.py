@@ -20,14 +20,14 @@ from support.cuda_compiler import ARCHITECTURES, CUPY_ADDS, Resources, device_co
 
 from gpuboost import metrics
 from gpuboost.backends.cuda import leaves
-from gpuboost.backends.cuda.all_reduce import RowsOfGpu
-from gpuboost.backends.cuda.arena import Arena
 from gpuboost.backends.cuda.backend import Cuda
 from gpuboost.backends.cuda.codegen.functions import DeviceFunction
 from gpuboost.backends.cuda.device.collective import Alone
 from gpuboost.backends.cuda.device.sources import OPTIONS
 from gpuboost.backends.cuda.inputs.matrix import CudaMatrix
-from gpuboost.backends.cuda.plan import ArenaPlan
+from gpuboost.backends.cuda.trees.all_reduce import RowsOfGpu
+from gpuboost.backends.cuda.trees.arena import Arena
+from gpuboost.backends.cuda.trees.plan import ArenaPlan
 from gpuboost.base_learners.best_of_families import BestOfFamilies
 from gpuboost.boosting import boost
 from gpuboost.data.category_groups import grouped

@@ -11,7 +11,7 @@ from support.builders import random_gradients
 
 from gpuboost.backends.cuda.backend import Cuda
 from gpuboost.backends.cuda.device.runtime import CupyRuntime
-from gpuboost.backends.cuda.tree import STATE, as_records
+from gpuboost.backends.cuda.trees.tree import STATE, as_records
 from gpuboost.types import Array, Gradients
 
 

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from emulator import ORDERS, emulated_runtime
 
-from gpuboost.backends.cuda.arena import Arena
 from gpuboost.backends.cuda.device.runtime import Runtime
-from gpuboost.backends.cuda.grower import RowsToGrow, TreeOnDevice
-from gpuboost.backends.cuda.plan import ArenaPlan, Tuning, tile_width
-from gpuboost.backends.cuda.tree import NODE, STATE, as_bytes, as_records
+from gpuboost.backends.cuda.trees.arena import Arena
+from gpuboost.backends.cuda.trees.grower import RowsToGrow, TreeOnDevice
+from gpuboost.backends.cuda.trees.plan import ArenaPlan, Tuning, tile_width
+from gpuboost.backends.cuda.trees.tree import NODE, STATE, as_bytes, as_records
 from gpuboost.backends.numerics.exact_sums import extent
 from gpuboost.backends.numerics.fixed_point import fixed_point_scale
 from gpuboost.backends.prediction.routing import dense_rows
@@ -32,7 +32,7 @@ TUNINGS = {
 
 @dataclass(frozen=True)
 class Layout:
-    """See ``backends.cuda.grower.Tiles``."""
+    """See ``backends.cuda.trees.grower.Tiles``."""
 
     rows: Any
     columns: Any

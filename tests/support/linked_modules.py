@@ -18,14 +18,11 @@ from support.cuda_compiler import ARCHITECTURES, Resources, compiler_versions, p
 from support.package_sizes import sizes
 
 from gpuboost.backends.cuda import (
-    arena,
     control_variates,
     importance,
     leaves,
     line_search,
-    random_shape,
     score_metrics,
-    subsets,
     target,
     user_kernels,
 )
@@ -44,6 +41,7 @@ from gpuboost.backends.cuda.codegen.row_functions import called_by
 from gpuboost.backends.cuda.device.sources import source
 from gpuboost.backends.cuda.prediction import answers
 from gpuboost.backends.cuda.rankings import cross_entropy, ranking, smoothed_ranking
+from gpuboost.backends.cuda.trees import arena, random_shape, subsets
 from gpuboost.losses import registry
 from gpuboost.losses.custom import Custom
 from gpuboost.losses.protocol import is_list_loss, is_on_host, is_smoothed, perturbs_labels

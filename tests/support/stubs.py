@@ -1,6 +1,6 @@
 """The type stubs of the packages whose names come from the tables of ``gpuboost.public``.
 
-``python tests/support/stubs.py`` writes them; tests/conventions/test_package.py holds them to the tables.
+``.venv/bin/python tests/support/stubs.py`` writes them; tests/conventions/test_package.py holds them to the tables.
 """
 
 from __future__ import annotations

@@ -14,13 +14,14 @@ from gpuboost.backends.cpu import binning as cpu_binning
 from gpuboost.backends.cpu import formulas, rankings, sampling
 from gpuboost.backends.cpu import sums as cpu_sums
 from gpuboost.backends.cpu.compilation.warm_up import HELPER, load_numba
+from gpuboost.backends.cpu.explanations import Explanations
 from gpuboost.backends.cpu.growth import CpuGrowth
 from gpuboost.backends.cpu.leaves import compact, wide, with_values
 from gpuboost.backends.cpu.numpy_prediction import NumpyPrediction
 from gpuboost.backends.cpu.repeated_rounds import RepeatedRounds
 from gpuboost.backends.host import threads as host_threads
 from gpuboost.backends.host.ranking_losses import HostLosses
-from gpuboost.backends.host.threads import RowShares, ThreadPool, share
+from gpuboost.backends.host.threads import RowShares, ThreadPool
 from gpuboost.backends.host.workspace import Workspaces
 from gpuboost.backends.numerics import line_search, sketches
 from gpuboost.backends.numerics.leaf_values import climbed, leaf_quantiles, whole_weights
@@ -28,7 +29,6 @@ from gpuboost.backends.numerics.monotone import bound_leaves
 from gpuboost.backends.numerics.probabilities import ProbabilityRule
 from gpuboost.backends.numerics.random_trees import counted, random_structure
 from gpuboost.backends.prediction import additive, few_binned_rows, predictor
-from gpuboost.backends.prediction.contributions import Explainer, contributions, interactions
 from gpuboost.backends.prediction.few_binned_rows import walked
 from gpuboost.backends.prediction.flat_forest import FlatForest
 from gpuboost.backends.prediction.memo import Memo
@@ -38,7 +38,7 @@ from gpuboost.backends.reference.ranking import list_losses
 from gpuboost.backends.smoothing import Smoothing
 from gpuboost.kernels.gradients import pointwise
 from gpuboost.keys import Key
-from gpuboost.losses.arrays import is_of_arrays
+from gpuboost.losses.custom.arrays import is_of_arrays
 from gpuboost.losses.protocol import DrawnLoss, ListLoss, Loss, is_list_loss, is_on_host, is_smoothed, perturbs_labels
 from gpuboost.types import (
     Array,
@@ -59,8 +59,8 @@ from gpuboost.types import (
 )
 
 if TYPE_CHECKING:  # kernels that few fits need are imported at their first use
-    from gpuboost.backends.cpu.one_tree import OneTreeGrowth
     from gpuboost.backends.cpu.smoothing import CpuSmoothing
+    from gpuboost.backends.cpu.trees.one_tree import OneTreeGrowth
 
 NO_WEIGHT = np.empty(0, np.float64)
 FORMULA, ADDITION = 2, 8  # times as many rows before several threads share them, where a row takes little time
@@ -83,7 +83,7 @@ class Cpu:
         self._last_perturbed: rankings.cross_entropy.PerturbedQueries | None = None
         self._last_constant: tuple[Array | None, float, Array] | None = None
         self._numpy_prediction, self._formulas = NumpyPrediction(), Memo(formulas.gradients)
-        self._forests, self._explainers = Memo(predictor.ForestPredictor.of), Memo(Explainer.of)
+        self._forests, self._explanations = Memo(predictor.ForestPredictor.of), Explanations(self._pool)
         self._additives = Memo(lambda ensemble, cpu: additive.Additive.of(cpu, ensemble))
 
     # the data, once
@@ -337,16 +337,10 @@ class Cpu:
         return out
 
     def contributions(self, ensemble: Ensemble, x: Any) -> Array:
-        explainer, rows = self._explainers.of(ensemble), rows_of(x)
-        out = np.empty((x.shape[0], ensemble.n_outputs, ensemble.cuts.n_columns + 1))
-        self._pool.run(lambda part: contributions(explainer, rows, *share(len(out), part, self._pool.size), out))
-        return out
+        return self._explanations.contributions(ensemble, x)
 
     def interactions(self, ensemble: Ensemble, x: Any) -> Array:
-        explainer, rows, side = self._explainers.of(ensemble), rows_of(x), ensemble.cuts.n_columns + 1
-        out = np.empty((x.shape[0], ensemble.n_outputs, side, side))
-        self._pool.run(lambda part: interactions(explainer, rows, *share(len(out), part, self._pool.size), out))
-        return out
+        return self._explanations.interactions(ensemble, x)
 
     def smoothing(self) -> Smoothing:
         """The verbs for components."""
@@ -362,7 +356,7 @@ class Cpu:
 
     @cached_property
     def _one_tree(self) -> OneTreeGrowth:
-        from gpuboost.backends.cpu.one_tree import OneTreeGrowth
+        from gpuboost.backends.cpu.trees.one_tree import OneTreeGrowth
 
         return OneTreeGrowth(self._pool, self._workspaces)
 

@@ -18,8 +18,8 @@ from gpuboost.errors import RecipeError
 from gpuboost.kernels.common.jit import for_this_process, kernel
 from gpuboost.kernels.gradients import pointwise
 from gpuboost.losses import ranking, softmax
-from gpuboost.losses.arrays import is_of_arrays
 from gpuboost.losses.custom import Custom
+from gpuboost.losses.custom.arrays import is_of_arrays
 from gpuboost.losses.protocol import ListLoss, Loss, PairWeight
 from gpuboost.losses.softmax import Softmax
 from gpuboost.losses.xendcg import LEAST_REST

@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.cpu import best_first
-from gpuboost.backends.cpu import histograms as cpu_histograms
 from gpuboost.backends.cpu.compilation.warm_up import HELPER
-from gpuboost.backends.cpu.forced_splits import force
-from gpuboost.backends.cpu.histograms import Histograms, free_slots
-from gpuboost.backends.cpu.layout import SortedColumns
-from gpuboost.backends.cpu.nodes import NodeTable, least_rows
-from gpuboost.backends.cpu.partition import RowsByNode
-from gpuboost.backends.cpu.small_trees import Levels
-from gpuboost.backends.cpu.split_search import Search
+from gpuboost.backends.cpu.trees import best_first
+from gpuboost.backends.cpu.trees import histograms as cpu_histograms
+from gpuboost.backends.cpu.trees.forced_splits import force
+from gpuboost.backends.cpu.trees.histograms import Histograms, free_slots
+from gpuboost.backends.cpu.trees.layout import SortedColumns
+from gpuboost.backends.cpu.trees.nodes import NodeTable, least_rows
+from gpuboost.backends.cpu.trees.partition import RowsByNode
+from gpuboost.backends.cpu.trees.small_trees import Levels
+from gpuboost.backends.cpu.trees.split_search import Search
 from gpuboost.backends.host.workspace import Workspace
 from gpuboost.backends.numerics.forced_splits import cut_of
 from gpuboost.kernels.common.records import ChildLimits

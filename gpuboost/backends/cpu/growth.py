@@ -6,15 +6,15 @@ from functools import partial
 
 import numpy as np
 
-from gpuboost.backends.cpu import large_trees
-from gpuboost.backends.cpu import stump as cpu_stump
 from gpuboost.backends.cpu import sums as cpu_sums
 from gpuboost.backends.cpu.compilation.background import BACKGROUND
 from gpuboost.backends.cpu.compilation.warm_up import HELPER
 from gpuboost.backends.cpu.compilation.warm_up_tree import is_usual
 from gpuboost.backends.cpu.grower import TreeGrower
-from gpuboost.backends.cpu.histograms import PACKED_ROWS
-from gpuboost.backends.cpu.layout import (
+from gpuboost.backends.cpu.trees import large_trees
+from gpuboost.backends.cpu.trees import stump as cpu_stump
+from gpuboost.backends.cpu.trees.histograms import PACKED_ROWS
+from gpuboost.backends.cpu.trees.layout import (
     IndicatorBitmaps,
     Layout,
     SortedColumns,
@@ -24,9 +24,9 @@ from gpuboost.backends.cpu.layout import (
     laid_out,
     layout_of,
 )
-from gpuboost.backends.cpu.partition import RowsByNode, rows_of_target
-from gpuboost.backends.cpu.small_stump import SmallStumps, grow_small_stump
-from gpuboost.backends.cpu.stump import StumpGrower
+from gpuboost.backends.cpu.trees.partition import RowsByNode, rows_of_target
+from gpuboost.backends.cpu.trees.small_stump import SmallStumps, grow_small_stump
+from gpuboost.backends.cpu.trees.stump import StumpGrower
 from gpuboost.backends.host.threads import RowShares, ThreadPool
 from gpuboost.backends.host.workspace import Workspace, Workspaces, count_up
 from gpuboost.backends.prediction.memo import Memo

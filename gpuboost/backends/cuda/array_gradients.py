@@ -10,7 +10,7 @@ from gpuboost.backends.cuda.array_cache import ArrayCache
 from gpuboost.backends.cuda.device.round import RecordedRound, recorded_verb
 from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.backends.cuda.target import DeviceGradients, Targets
-from gpuboost.losses.arrays import ArrayLoss, mean_of, sizes_of
+from gpuboost.losses.custom.arrays import ArrayLoss, mean_of, sizes_of
 from gpuboost.types import Array, TrainingSet
 
 

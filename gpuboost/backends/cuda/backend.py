@@ -19,8 +19,6 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.cuda.all_reduce import AllReduce, RowsOfGpu
-from gpuboost.backends.cuda.arena import Arena
 from gpuboost.backends.cuda.array_cache import ArrayCache, Copies
 from gpuboost.backends.cuda.array_gradients import ArrayGradients
 from gpuboost.backends.cuda.bins import Binner, DeviceBins
@@ -30,14 +28,12 @@ from gpuboost.backends.cuda.device.inputs import KeyInput, RoundKey, RoundNoise
 from gpuboost.backends.cuda.device.recorder import Recorder
 from gpuboost.backends.cuda.device.round import RecordedRound, recorded_verb
 from gpuboost.backends.cuda.device.runtime import Runtime
-from gpuboost.backends.cuda.grower import RowsToGrow, TreeOnDevice
 from gpuboost.backends.cuda.importance import Importance
 from gpuboost.backends.cuda.leaf_update import FusedLeafUpdate
 from gpuboost.backends.cuda.leaves import DeviceStructure, Grown, LeafOfRow, Leaves
 from gpuboost.backends.cuda.line_search import LineSearch
 from gpuboost.backends.cuda.outputs.one_tree import OneTreeOnDevice
 from gpuboost.backends.cuda.outputs.sketches import DeviceSketches
-from gpuboost.backends.cuda.plan import ArenaPlan
 from gpuboost.backends.cuda.prediction.answers import CudaAnswers
 from gpuboost.backends.cuda.prediction.contributions import CudaExplainer
 from gpuboost.backends.cuda.prediction.predict import CudaPredictor
@@ -49,9 +45,13 @@ from gpuboost.backends.cuda.rankings.smoothed_ranking import SmoothedRankingGrad
 from gpuboost.backends.cuda.recorded_values import RecordedValues
 from gpuboost.backends.cuda.score_metrics import ScoreMetrics
 from gpuboost.backends.cuda.streams import CudaSlot, Side
-from gpuboost.backends.cuda.subsets import OF_LEVELS, OF_NODES, OF_TREE, Chosen, Draw, Subsets
 from gpuboost.backends.cuda.target import DeviceGradients, DeviceSample, Targets
-from gpuboost.backends.cuda.tree_ring import SLOTS, DeviceTree, TreeRing, collected
+from gpuboost.backends.cuda.trees.all_reduce import AllReduce, RowsOfGpu
+from gpuboost.backends.cuda.trees.arena import Arena
+from gpuboost.backends.cuda.trees.grower import RowsToGrow, TreeOnDevice
+from gpuboost.backends.cuda.trees.plan import ArenaPlan
+from gpuboost.backends.cuda.trees.subsets import OF_LEVELS, OF_NODES, OF_TREE, Chosen, Draw, Subsets
+from gpuboost.backends.cuda.trees.tree_ring import SLOTS, DeviceTree, TreeRing, collected
 from gpuboost.backends.host.threads import ThreadPool
 from gpuboost.backends.numerics.probabilities import ProbabilityRule
 from gpuboost.backends.prediction import additive
@@ -59,7 +59,7 @@ from gpuboost.backends.protocol import Capabilities
 from gpuboost.backends.smoothing import Smoothing
 from gpuboost.errors import RecipeError
 from gpuboost.keys import Key
-from gpuboost.losses.arrays import is_of_arrays
+from gpuboost.losses.custom.arrays import is_of_arrays
 from gpuboost.losses.protocol import DrawnLoss, Loss, is_list_loss, is_on_host, is_smoothed, perturbs_labels
 from gpuboost.scoring.answers import Answer
 from gpuboost.scoring.questions import ScoreMetric

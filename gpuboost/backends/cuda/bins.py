@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gpuboost.backends.cuda.device.kernels import Kernels, Launcher
 from gpuboost.backends.cuda.device.runtime import Runtime
-from gpuboost.backends.cuda.plan import tile_width
+from gpuboost.backends.cuda.trees.plan import tile_width
 from gpuboost.backends.host.sparse_rows import feature_rows
 from gpuboost.errors import DeviceError
 from gpuboost.kernels.binning import binning_sparse

@@ -22,8 +22,8 @@ from gpuboost.backends.cuda.device.round import RecordedRound, recorded_verb
 from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.backends.cuda.leaves import Grown
 from gpuboost.backends.cuda.target import DeviceGradients
-from gpuboost.backends.cuda.tree import NODE, STATE, as_records
-from gpuboost.backends.cuda.tree_ring import check_error
+from gpuboost.backends.cuda.trees.tree import NODE, STATE, as_records
+from gpuboost.backends.cuda.trees.tree_ring import check_error
 from gpuboost.backends.host.penalised_least_squares import Penalised
 from gpuboost.backends.host.threads import ThreadPool
 from gpuboost.backends.host.workspace import Workspace

@@ -12,7 +12,7 @@ from gpuboost.backends.cuda.device.round import RecordedRound, recorded_verb
 from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.backends.cuda.importance import THRESHOLD_BYTES
 from gpuboost.backends.cuda.target import EXTENT_THREADS, STRETCH, DeviceGradients, DeviceSample, Targets
-from gpuboost.backends.cuda.tree import STATE, empty_records
+from gpuboost.backends.cuda.trees.tree import STATE, empty_records
 from gpuboost.types import Array
 
 NEAR_BYTES, SUM_THREADS = 48 << 10, 512  # of shared memory that need no opt-in; as in the kernels

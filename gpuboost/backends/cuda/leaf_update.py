@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpuboost.backends.cuda.grower import TreeOnDevice
+from gpuboost.backends.cuda.trees.grower import TreeOnDevice
 from gpuboost.types import Array, Limits
 
 NEAR_NODES = 1024  # as in partition.cu

@@ -7,7 +7,6 @@ from typing import Any, cast
 
 import numpy as np
 
-from gpuboost.backends.cuda.all_reduce import AllReduce
 from gpuboost.backends.cuda.array_cache import ArrayCache
 from gpuboost.backends.cuda.bins import DeviceBins
 from gpuboost.backends.cuda.device.inputs import Input, KeyInput, RoundNoise
@@ -17,8 +16,9 @@ from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.backends.cuda.leaf_update import FusedLeafUpdate
 from gpuboost.backends.cuda.random_shape import RandomShapes
 from gpuboost.backends.cuda.target import DeviceGradients
-from gpuboost.backends.cuda.tree import NODE, STATE, as_bytes, as_records
-from gpuboost.backends.cuda.tree_ring import DeviceTree, TreeRing, host_nodes
+from gpuboost.backends.cuda.trees.all_reduce import AllReduce
+from gpuboost.backends.cuda.trees.tree import NODE, STATE, as_bytes, as_records
+from gpuboost.backends.cuda.trees.tree_ring import DeviceTree, TreeRing, host_nodes
 from gpuboost.backends.numerics.leaf_values import weight_scale
 from gpuboost.backends.numerics.monotone import of_features
 from gpuboost.kernels.common.normal_table import TABLE

@@ -20,7 +20,7 @@ from gpuboost.backends.cuda.device.round import RecordedRound, recorded_verb
 from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.backends.cuda.leaves import LeafOfRow, Leaves
 from gpuboost.backends.cuda.target import ROOM_BYTES
-from gpuboost.backends.cuda.tree_ring import TreeRing
+from gpuboost.backends.cuda.trees.tree_ring import TreeRing
 from gpuboost.backends.numerics.line_search import MOST, TOLERANCE
 from gpuboost.losses.protocol import Loss
 from gpuboost.types import Array, TrainingSet

@@ -12,7 +12,7 @@ from gpuboost.backends.cuda.device.inputs import KeyInput, RoundKey
 from gpuboost.backends.cuda.device.kernels import Kernels
 from gpuboost.backends.cuda.device.round import RecordedRound
 from gpuboost.backends.cuda.device.runtime import Runtime
-from gpuboost.backends.cuda.tree import NODE, STATE, empty_records
+from gpuboost.backends.cuda.trees.tree import NODE, STATE, empty_records
 from gpuboost.backends.numerics.random_trees import splits_of, usable_features
 from gpuboost.keys import Key, Stream
 from gpuboost.types import Array, Candidates, Cuts, Limits

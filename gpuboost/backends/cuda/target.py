@@ -9,7 +9,6 @@ from typing import Any, cast, final
 
 import numpy as np
 
-from gpuboost.backends.cuda.all_reduce import SHARDED, AllReduce
 from gpuboost.backends.cuda.array_cache import ArrayCache
 from gpuboost.backends.cuda.bins import DeviceBins
 from gpuboost.backends.cuda.codegen.formulas import formulas
@@ -19,7 +18,8 @@ from gpuboost.backends.cuda.device.round import RecordedRound, recorded_verb
 from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.backends.cuda.draws import DrawLog, draw_log
 from gpuboost.backends.cuda.recorded_values import RecordedValues
-from gpuboost.backends.cuda.tree import STATE, empty_records
+from gpuboost.backends.cuda.trees.all_reduce import SHARDED, AllReduce
+from gpuboost.backends.cuda.trees.tree import STATE, empty_records
 from gpuboost.backends.cuda.user_kernels import noise_kernel
 from gpuboost.kernels.common.normal_table import TABLE
 from gpuboost.keys import Key

@@ -6,8 +6,7 @@ these parameters. Every machine calls ``solve`` with its own way to sum, but for
 Scores s are float32, not negative, normal numbers or 0. All arithmetic below is float64 and IEEE, with +, *, /, sqrt
 and comparisons only, and sums over rows are integers, so that parameters have the same bits on every machine.
 
-A new rule is a class in this file, with a ``kind`` of its own, its p in kernels/sampling/probability.py, and a case for
-this kind in ``_probabilities`` of kernels/sampling/importance.py and in kernels/sampling/threshold.cuh.
+A new rule is a class in this file, with a ``kind`` of its own. CONTRIBUTING.md has the other places.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ from gpuboost.backends.reference import smoothed_ranking as reference_smoothed
 from gpuboost.backends.reference.smoothing import ReferenceSmoothing
 from gpuboost.backends.smoothing import Smoothing
 from gpuboost.keys import Key
-from gpuboost.losses.arrays import is_of_arrays
+from gpuboost.losses.custom.arrays import is_of_arrays
 from gpuboost.losses.protocol import DrawnLoss, Loss, is_list_loss, is_on_host, is_smoothed, perturbs_labels
 from gpuboost.types import (
     Array,

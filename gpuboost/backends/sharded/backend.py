@@ -11,8 +11,8 @@ from typing import Any, Concatenate, ParamSpec
 
 import numpy as np
 
-from gpuboost.backends.cpu.layout import layout_of
 from gpuboost.backends.cpu.leaves import with_values
+from gpuboost.backends.cpu.trees.layout import layout_of
 from gpuboost.backends.host.threads import ThreadPool
 from gpuboost.backends.host.workspace import Workspaces
 from gpuboost.backends.numerics.leaf_values import climbed, weight_scale

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from gpuboost.backends.cuda.all_reduce import Collective, RowsOfGpu
 from gpuboost.backends.cuda.backend import Cuda
 from gpuboost.backends.cuda.device.collective import Alone, HostCollective, NcclCollective, Rendezvous, nccl_of
 from gpuboost.backends.cuda.device.gpus import own_runtime
 from gpuboost.backends.cuda.device.runtime import CupyRuntime
-from gpuboost.backends.cuda.tree_ring import DeviceTree
+from gpuboost.backends.cuda.trees.all_reduce import Collective, RowsOfGpu
+from gpuboost.backends.cuda.trees.tree_ring import DeviceTree
 from gpuboost.backends.devices import choose, devices
 from gpuboost.backends.sharded.object_store import ObjectStore
 from gpuboost.backends.sharded.shard_data import ShardSource

@@ -1,8 +1,8 @@
 """The sharded machine on GPUs: every shard grows the whole tree from its rows and the sums over all shards.
 
 The driver makes no decision: it sends the same verbs to all shards, a round in one message, and fetches the trees of
-the first one. Histograms are summed over the GPUs before the split search (``cuda.all_reduce``), by NCCL if every shard
-has it and a GPU of its own, else through the host.
+the first one. Histograms are summed over the GPUs before the split search (``cuda.trees.all_reduce``), by NCCL if every
+shard has it and a GPU of its own, else through the host.
 """
 
 from __future__ import annotations

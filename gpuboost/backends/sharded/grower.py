@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.cpu.forced_splits import force
 from gpuboost.backends.cpu.grower import can_split_root, child_limits, chosen_splits
-from gpuboost.backends.cpu.histograms import Histograms
-from gpuboost.backends.cpu.layout import Layout
-from gpuboost.backends.cpu.nodes import NodeTable
-from gpuboost.backends.cpu.partition import RowsByNode
-from gpuboost.backends.cpu.split_search import Search
+from gpuboost.backends.cpu.trees.forced_splits import force
+from gpuboost.backends.cpu.trees.histograms import Histograms
+from gpuboost.backends.cpu.trees.layout import Layout
+from gpuboost.backends.cpu.trees.nodes import NodeTable
+from gpuboost.backends.cpu.trees.partition import RowsByNode
+from gpuboost.backends.cpu.trees.split_search import Search
 from gpuboost.backends.host.threads import ThreadPool
 from gpuboost.backends.host.workspace import Workspace
 from gpuboost.backends.numerics.forced_splits import cut_of

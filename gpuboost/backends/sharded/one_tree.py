@@ -8,7 +8,7 @@ from typing import cast
 
 import numpy as np
 
-from gpuboost.backends.cpu.one_tree import limits_of
+from gpuboost.backends.cpu.trees.one_tree import limits_of
 from gpuboost.backends.host.threads import ThreadPool, share
 from gpuboost.backends.numerics.one_tree import Division, VectorNode, VectorSplit, best_of
 from gpuboost.backends.sharded.arrays import RemoteCalls

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.cpu import histograms as cpu_histograms
-from gpuboost.backends.cpu.histograms import Histograms
-from gpuboost.backends.cpu.nodes import NodeTable
-from gpuboost.backends.cpu.partition import RowsByNode
+from gpuboost.backends.cpu.trees import histograms as cpu_histograms
+from gpuboost.backends.cpu.trees.histograms import Histograms
+from gpuboost.backends.cpu.trees.nodes import NodeTable
+from gpuboost.backends.cpu.trees.partition import RowsByNode
 from gpuboost.backends.host.workspace import Workspace
 from gpuboost.kernels.common import nodes as table
 from gpuboost.types import Array, Limits

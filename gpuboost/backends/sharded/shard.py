@@ -12,12 +12,12 @@ import numpy as np
 from gpuboost.backends.cpu import formulas
 from gpuboost.backends.cpu import sums as cpu_sums
 from gpuboost.backends.cpu.backend import Cpu
-from gpuboost.backends.cpu.layout import laid_out, layout_of
-from gpuboost.backends.cpu.one_tree import columns_of
-from gpuboost.backends.cpu.partition import RowsByNode, rows_of_target
 from gpuboost.backends.cpu.sampling import control_variates
 from gpuboost.backends.cpu.sampling import draws as cpu_sampling
 from gpuboost.backends.cpu.sampling.noise import EVERY_ROW
+from gpuboost.backends.cpu.trees.layout import laid_out, layout_of
+from gpuboost.backends.cpu.trees.one_tree import columns_of
+from gpuboost.backends.cpu.trees.partition import RowsByNode, rows_of_target
 from gpuboost.backends.host.threads import ThreadPool, share
 from gpuboost.backends.host.workspace import Workspaces
 from gpuboost.backends.numerics import sketches

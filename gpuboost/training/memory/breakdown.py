@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from gpuboost.backends.cuda.device.dry_run import DryRun
 from gpuboost.backends.cuda.outputs import one_tree
-from gpuboost.backends.cuda.plan import ArenaPlan, tile_width
+from gpuboost.backends.cuda.trees.plan import ArenaPlan, tile_width
 from gpuboost.backends.protocol import Backend
 from gpuboost.backends.workers import BuildFunction, WorkerSlot
 from gpuboost.keys import Key

@@ -14,8 +14,8 @@ from gpuboost.backends.cuda.device.dry_run import CountedArray, DryRun
 from gpuboost.backends.protocol import Backend
 from gpuboost.data.row_metadata import RowMetadata
 from gpuboost.execution import Serial
-from gpuboost.losses.arrays import is_of_arrays
 from gpuboost.losses.base import of_output
+from gpuboost.losses.custom.arrays import is_of_arrays
 from gpuboost.losses.protocol import Loss, is_list_loss, n_targets
 from gpuboost.recipe import Recipe
 from gpuboost.state.scores import RunningScores

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from gpuboost._imports.collection import no_collection
 from gpuboost.backends.cpu.compilation.warm_up import start_process
 from gpuboost.backends.cpu.compilation.warm_up_tree import PLAIN, DummyTree
-from gpuboost.backends.cpu.large_trees import BOUNDED, OBLIVIOUS
+from gpuboost.backends.cpu.trees.large_trees import BOUNDED, OBLIVIOUS
 from gpuboost.backends.prediction.predictor import FEW, ForestPredictor, predict
 from gpuboost.kernels.disk_cache.folders import is_noted, note
 from gpuboost.types import Cuts, Ensemble, FittedTree, Limits, Nodes

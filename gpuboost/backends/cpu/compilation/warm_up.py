@@ -22,7 +22,7 @@ import numpy as np
 
 from gpuboost._imports.collection import no_collection
 from gpuboost.backends.cpu.compilation.warm_up_tree import DummyTree
-from gpuboost.backends.cpu.histograms import PACKED_ROWS
+from gpuboost.backends.cpu.trees.histograms import PACKED_ROWS
 from gpuboost.kernels.disk_cache.folders import is_noted, note, usable_folder
 from gpuboost.kernels.gradients import pointwise
 

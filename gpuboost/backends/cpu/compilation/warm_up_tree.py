@@ -7,13 +7,13 @@ from collections.abc import Callable
 import numpy as np
 
 from gpuboost.backends.cpu import sums as cpu_sums
-from gpuboost.backends.cpu.histograms import PACKED_ROWS, Histograms
-from gpuboost.backends.cpu.large_trees import LargeTree
-from gpuboost.backends.cpu.layout import NO_INTS, SortedColumns, layout_of
-from gpuboost.backends.cpu.nodes import NodeTable
-from gpuboost.backends.cpu.partition import RowsByNode
-from gpuboost.backends.cpu.small_trees import Levels
-from gpuboost.backends.cpu.split_search import Search
+from gpuboost.backends.cpu.trees.histograms import PACKED_ROWS, Histograms
+from gpuboost.backends.cpu.trees.large_trees import LargeTree
+from gpuboost.backends.cpu.trees.layout import NO_INTS, SortedColumns, layout_of
+from gpuboost.backends.cpu.trees.nodes import NodeTable
+from gpuboost.backends.cpu.trees.partition import RowsByNode
+from gpuboost.backends.cpu.trees.small_trees import Levels
+from gpuboost.backends.cpu.trees.split_search import Search
 from gpuboost.backends.host.threads import ThreadPool
 from gpuboost.backends.host.workspace import Workspace, count_up
 from gpuboost.kernels.common.fixed_point import BLOCK

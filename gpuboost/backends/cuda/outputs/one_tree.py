@@ -17,7 +17,6 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from gpuboost.backends.cuda.all_reduce import AllReduce
 from gpuboost.backends.cuda.array_cache import ArrayCache
 from gpuboost.backends.cuda.bins import DeviceBins
 from gpuboost.backends.cuda.device.kernels import Kernels
@@ -25,8 +24,9 @@ from gpuboost.backends.cuda.device.round import RecordedRound, recorded_verb
 from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.backends.cuda.leaves import Grown, Leaves
 from gpuboost.backends.cuda.target import DeviceGradients, Targets
-from gpuboost.backends.cuda.tree import NODE, STATE, as_bytes, as_records, empty_records
-from gpuboost.backends.cuda.tree_ring import host_nodes
+from gpuboost.backends.cuda.trees.all_reduce import AllReduce
+from gpuboost.backends.cuda.trees.tree import NODE, STATE, as_bytes, as_records, empty_records
+from gpuboost.backends.cuda.trees.tree_ring import host_nodes
 from gpuboost.backends.numerics.one_tree import NOISE, Division, VectorNode, VectorSplit, VectorTree, best_of
 from gpuboost.types import Array, Candidates, Cuts, Limits, Nodes, TrainingSet
 

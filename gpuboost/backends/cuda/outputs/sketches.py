@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.cuda.all_reduce import SHARDED, AllReduce
 from gpuboost.backends.cuda.array_cache import ArrayCache
 from gpuboost.backends.cuda.device.kernels import Kernels
 from gpuboost.backends.cuda.device.round import RecordedRound, recorded_verb
 from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.backends.cuda.target import EXTENT_THREADS, STRETCH, DeviceGradients, Targets
+from gpuboost.backends.cuda.trees.all_reduce import SHARDED, AllReduce
 from gpuboost.types import Array
 
 OF_SKETCH, THREADS = 8, 256  # as in the kernels

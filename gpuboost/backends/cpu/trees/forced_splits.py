@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.cpu.histograms import Histograms
-from gpuboost.backends.cpu.nodes import NodeTable
-from gpuboost.backends.cpu.split_search import Search
+from gpuboost.backends.cpu.trees.histograms import Histograms
+from gpuboost.backends.cpu.trees.nodes import NodeTable
+from gpuboost.backends.cpu.trees.split_search import Search
 from gpuboost.backends.numerics.forced_splits import ForcedCut
 from gpuboost.kernels.common import nodes as table
 

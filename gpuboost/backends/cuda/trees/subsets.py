@@ -15,7 +15,7 @@ from gpuboost.backends.cuda.device.inputs import KeyInput, RoundKey
 from gpuboost.backends.cuda.device.kernels import Kernels
 from gpuboost.backends.cuda.device.round import RecordedRound
 from gpuboost.backends.cuda.device.runtime import Runtime
-from gpuboost.backends.cuda.plan import ArenaPlan
+from gpuboost.backends.cuda.trees.plan import ArenaPlan
 from gpuboost.backends.numerics.feature_subsets import features_of
 from gpuboost.keys import Stream
 from gpuboost.types import Array, Candidates

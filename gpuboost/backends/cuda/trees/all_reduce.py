@@ -20,11 +20,11 @@ import numpy as np
 
 from gpuboost.backends.cuda.device.kernels import Kernels
 from gpuboost.backends.cuda.device.runtime import Runtime
-from gpuboost.backends.cuda.plan import ROOT_SUMS, ArenaPlan
+from gpuboost.backends.cuda.trees.plan import ROOT_SUMS, ArenaPlan
 from gpuboost.types import Array
 
 if TYPE_CHECKING:
-    from gpuboost.backends.cuda.arena import Arena
+    from gpuboost.backends.cuda.trees.arena import Arena
 
 SHARDED = "#define SHARDED 1\n"
 STRETCH, EXTENT_THREADS = 4096, 512  # as in the kernels

@@ -10,8 +10,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.cpu.nodes import NodeTable
-from gpuboost.backends.cpu.partition import RowsByNode
+from gpuboost.backends.cpu.trees.nodes import NodeTable
+from gpuboost.backends.cpu.trees.partition import RowsByNode
 from gpuboost.backends.host.threads import share
 from gpuboost.backends.host.workspace import Workspace
 from gpuboost.kernels.common.records import HistogramArrays, RowArrays

@@ -7,13 +7,13 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.cpu.histograms import PACKED_ROWS, Histograms
-from gpuboost.backends.cpu.layout import even
-from gpuboost.backends.cpu.nodes import NodeTable, least_rows
-from gpuboost.backends.cpu.partition import EVERY_ROW, RowsByNode
-from gpuboost.backends.cpu.small_trees import MOST_RESULTS, WORK_PER_THREAD
-from gpuboost.backends.cpu.split_search import NO_FEATURES, Search
 from gpuboost.backends.cpu.sums import multiplicity_of
+from gpuboost.backends.cpu.trees.histograms import PACKED_ROWS, Histograms
+from gpuboost.backends.cpu.trees.layout import even
+from gpuboost.backends.cpu.trees.nodes import NodeTable, least_rows
+from gpuboost.backends.cpu.trees.partition import EVERY_ROW, RowsByNode
+from gpuboost.backends.cpu.trees.small_trees import MOST_RESULTS, WORK_PER_THREAD
+from gpuboost.backends.cpu.trees.split_search import NO_FEATURES, Search
 from gpuboost.backends.host.workspace import Workspace
 from gpuboost.backends.numerics.fixed_point import NOT_FINITE
 from gpuboost.errors import InputError

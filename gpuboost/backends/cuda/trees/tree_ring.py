@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.backends.cuda.device.runtime import Runtime
-from gpuboost.backends.cuda.tree import NODE
+from gpuboost.backends.cuda.trees.tree import NODE
 from gpuboost.backends.numerics.fixed_point import NOT_FINITE
 from gpuboost.components import TreeComponent
 from gpuboost.errors import DeviceError, InputError

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from gpuboost.errors import RecipeError
 from gpuboost.losses.averages import exact_sum
 from gpuboost.losses.base import BaseLoss, LossFacts
-from gpuboost.losses.custom_parts import Start, check_name, check_outputs, check_start, first_scores, predictions
-from gpuboost.losses.derivative_check import check_arrays
+from gpuboost.losses.custom.derivative_check import check_arrays
+from gpuboost.losses.custom.parts import Start, check_name, check_outputs, check_start, first_scores, predictions
 from gpuboost.losses.protocol import Loss
 from gpuboost.losses.target import finite
 from gpuboost.records import dataclass

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.cpu.layout import Layout
+from gpuboost.backends.cpu.trees.layout import Layout
 from gpuboost.kernels.common.nodes import CLOSED, COLUMNS, END, FEATURE, NEW, STATE, SUM_G, SUM_H
 from gpuboost.kernels.common.records import ColumnArrays, NodeArrays
 from gpuboost.kernels.growth.finished import finish, take_apart

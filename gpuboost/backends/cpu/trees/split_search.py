@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.cpu.histograms import Histograms
-from gpuboost.backends.cpu.interactions import InteractionPaths
-from gpuboost.backends.cpu.layout import Layout, SortedColumns, even
-from gpuboost.backends.cpu.monotone import Bounds
-from gpuboost.backends.cpu.nodes import NodeTable
-from gpuboost.backends.cpu.partition import RowsByNode
+from gpuboost.backends.cpu.trees.histograms import Histograms
+from gpuboost.backends.cpu.trees.interactions import InteractionPaths
+from gpuboost.backends.cpu.trees.layout import Layout, SortedColumns, even
+from gpuboost.backends.cpu.trees.monotone import Bounds
+from gpuboost.backends.cpu.trees.nodes import NodeTable
+from gpuboost.backends.cpu.trees.partition import RowsByNode
 from gpuboost.backends.host.threads import ThreadPool
 from gpuboost.backends.numerics.feature_subsets import features_of
 from gpuboost.backends.numerics.forced_splits import ForcedCut

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.cpu.nodes import NodeTable
+from gpuboost.backends.cpu.trees.nodes import NodeTable
 from gpuboost.kernels.growth import best_first
 
 

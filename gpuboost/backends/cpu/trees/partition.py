@@ -8,8 +8,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.cpu.layout import NO_BYTES, NO_INTS, NO_LONGS, NO_ROWS, Layout
-from gpuboost.backends.cpu.nodes import NodeTable
+from gpuboost.backends.cpu.trees.layout import NO_BYTES, NO_INTS, NO_LONGS, NO_ROWS, Layout
+from gpuboost.backends.cpu.trees.nodes import NodeTable
 from gpuboost.backends.host.threads import ThreadPool, share
 from gpuboost.backends.host.workspace import Workspace, count_up
 from gpuboost.kernels.common.records import ChildLimits, ColumnArrays

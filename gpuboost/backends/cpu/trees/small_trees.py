@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.cpu import histograms as cpu_histograms
-from gpuboost.backends.cpu import split_search as cpu_search
-from gpuboost.backends.cpu.histograms import Histograms
-from gpuboost.backends.cpu.layout import NO_LONGS, even
-from gpuboost.backends.cpu.nodes import ROOT_PAIR, NodeTable
-from gpuboost.backends.cpu.partition import EVERY_ROW, RowsByNode
-from gpuboost.backends.cpu.split_search import Search, no_splits
+from gpuboost.backends.cpu.trees import histograms as cpu_histograms
+from gpuboost.backends.cpu.trees import split_search as cpu_search
+from gpuboost.backends.cpu.trees.histograms import Histograms
+from gpuboost.backends.cpu.trees.layout import NO_LONGS, even
+from gpuboost.backends.cpu.trees.nodes import ROOT_PAIR, NodeTable
+from gpuboost.backends.cpu.trees.partition import EVERY_ROW, RowsByNode
+from gpuboost.backends.cpu.trees.split_search import Search, no_splits
 from gpuboost.backends.host.threads import share
 from gpuboost.backends.host.workspace import Workspace
 from gpuboost.kernels.common.records import GrowthLimits, HistogramArrays, Team

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.cuda.all_reduce import SHARDED, RowsOfGpu, TreeAllReduce
 from gpuboost.backends.cuda.codegen.row_functions import called_by
 from gpuboost.backends.cuda.device.kernels import Launcher
 from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.backends.cuda.device.sources import source
-from gpuboost.backends.cuda.plan import ROOT_SUMS, ArenaPlan
-from gpuboost.backends.cuda.subsets import OF_TREE
-from gpuboost.backends.cuda.tree import NODE, RULE, as_bytes, empty_records
+from gpuboost.backends.cuda.trees.all_reduce import SHARDED, RowsOfGpu, TreeAllReduce
+from gpuboost.backends.cuda.trees.plan import ROOT_SUMS, ArenaPlan
+from gpuboost.backends.cuda.trees.subsets import OF_TREE
+from gpuboost.backends.cuda.trees.tree import NODE, RULE, as_bytes, empty_records
 from gpuboost.backends.numerics.interactions import PathRule
 from gpuboost.backends.numerics.monotone import of_features
 from gpuboost.types import Array, Cuts, Limits

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.cpu import histograms as cpu_histograms
-from gpuboost.backends.cpu import split_search as cpu_search
 from gpuboost.backends.cpu import sums as cpu_sums
-from gpuboost.backends.cpu.layout import NO_BYTES, IndicatorBitmaps, Layout, even
+from gpuboost.backends.cpu.trees import histograms as cpu_histograms
+from gpuboost.backends.cpu.trees import split_search as cpu_search
+from gpuboost.backends.cpu.trees.layout import NO_BYTES, IndicatorBitmaps, Layout, even
 from gpuboost.backends.host.threads import ThreadPool, share
 from gpuboost.backends.host.workspace import Workspace
 from gpuboost.backends.numerics.feature_subsets import features_of

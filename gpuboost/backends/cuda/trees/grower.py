@@ -22,10 +22,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.cuda.arena import Arena
 from gpuboost.backends.cuda.device.inputs import RoundKey
-from gpuboost.backends.cuda.subsets import Chosen
-from gpuboost.backends.cuda.tree import STATE, as_records
+from gpuboost.backends.cuda.trees.arena import Arena
+from gpuboost.backends.cuda.trees.subsets import Chosen
+from gpuboost.backends.cuda.trees.tree import STATE, as_records
 from gpuboost.types import Array, Limits
 
 STATIC_LEVELS = 12  # up to here a level is launched without asking whether it has nodes

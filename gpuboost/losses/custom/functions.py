@@ -14,7 +14,8 @@ from gpuboost.arguments import misfit
 from gpuboost.errors import RecipeError
 from gpuboost.losses.averages import constant
 from gpuboost.losses.base import BaseLoss, LossFacts
-from gpuboost.losses.custom_parts import (
+from gpuboost.losses.custom.derivative_check import along, check_facts, check_gradient, check_hessian
+from gpuboost.losses.custom.parts import (
     Start,
     check_name,
     check_outputs,
@@ -24,7 +25,6 @@ from gpuboost.losses.custom_parts import (
     predictions,
     scores_of,
 )
-from gpuboost.losses.derivative_check import along, check_facts, check_gradient, check_hessian
 from gpuboost.losses.protocol import Derivatives, RowDerivatives, RowValue, Value, undefined
 from gpuboost.losses.target import finite
 from gpuboost.records import dataclass, restored

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from support.builders import GRADIENT_KINDS, TEAMS, assert_same_tree, grow, node_bytes, random_case, random_gradients
 from support.examples import examples
 
-from gpuboost.backends.cpu.best_first import keep_first, next_splits
-from gpuboost.backends.cpu.histograms import free_slots
-from gpuboost.backends.cpu.nodes import NodeTable
+from gpuboost.backends.cpu.trees.best_first import keep_first, next_splits
+from gpuboost.backends.cpu.trees.histograms import free_slots
+from gpuboost.backends.cpu.trees.nodes import NodeTable
 from gpuboost.backends.reference.backend import Reference
 from gpuboost.growth import LeafWise
 from gpuboost.kernels.common import nodes as table

@@ -28,7 +28,7 @@ from support.growing_on_device import ORDERS, TUNINGS, device, scales_of, shaped
 from support.training import MACHINES
 
 from gpuboost.backends.cpu.backend import Cpu
-from gpuboost.backends.cpu.layout import columns_of
+from gpuboost.backends.cpu.trees.layout import columns_of
 from gpuboost.backends.numerics.exact_sums import integers
 from gpuboost.backends.prediction.routing import dense_rows, route
 from gpuboost.backends.reference.backend import Reference

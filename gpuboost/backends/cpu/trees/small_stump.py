@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from gpuboost.backends.cpu import histograms as cpu_histograms
-from gpuboost.backends.cpu import split_search as cpu_search
-from gpuboost.backends.cpu import stump as cpu_stump
 from gpuboost.backends.cpu import sums as cpu_sums
-from gpuboost.backends.cpu.layout import IndicatorBitmaps
+from gpuboost.backends.cpu.trees import histograms as cpu_histograms
+from gpuboost.backends.cpu.trees import split_search as cpu_search
+from gpuboost.backends.cpu.trees import stump as cpu_stump
+from gpuboost.backends.cpu.trees.layout import IndicatorBitmaps
 from gpuboost.backends.host.threads import ThreadPool
 from gpuboost.backends.host.workspace import Workspace
 from gpuboost.backends.numerics.fixed_point import NOT_FINITE

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpuboost.backends.cuda.tree import LINE, NODE, ROUTE
+from gpuboost.backends.cuda.trees.tree import LINE, NODE, ROUTE
 from gpuboost.types import Cuts, Limits
 
 HISTOGRAM_BYTES = 2 << 30

@@ -1,0 +1,95 @@
+"""Protocols of verbs that a machine may offer beside those of a ``Backend``; its ``Capabilities`` say which."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.losses.protocol import Loss
+from gpuboost.scoring.answers import Answer
+from gpuboost.scoring.questions import ScoreMetric, ValuesOfRounds
+from gpuboost.types import Array, Candidates, FittedTree, Gradients, Limits, Structure, Target, TrainingSet
+
+
+class OneTreeGrower(Protocol):
+    """The verbs of one tree for several outputs, which not every machine offers: ``Capabilities.one_tree``.
+
+    Those of sketches are defined in ``backends.numerics.sketches``.
+    """
+
+    def grow_together(
+        self, data: TrainingSet, target: Target, searched: Gradients, candidates: Candidates, limits: Limits
+    ) -> tuple[Structure, ...]:
+        """The shape of one tree for all outputs of the target, once for each of them, depth-wise or leaf-wise.
+
+        ``searched`` are the (s, m) gradients, or a sketch of them, whose summed gains choose the splits.
+        ``backends.reference.one_tree`` is the definition. Each output has sums for leaf values of its own.
+
+        Raises:
+            InputError: if a gradient is not a finite number.
+        """
+        ...
+
+    def squared_norms(self, gradients: Gradients) -> NDArray[np.float64]:
+        """(k,) float64 sums over the rows of g^2, on the host."""
+        ...
+
+    def chosen_outputs(
+        self, gradients: Gradients, outputs: NDArray[np.int64], factors: NDArray[np.float64]
+    ) -> Gradients:
+        """The gradients of (s,) outputs, g times (s,) factors."""
+        ...
+
+    def projected_outputs(self, gradients: Gradients, matrix: NDArray[np.float64]) -> Gradients:
+        """Sums of the outputs' g by (k, s) factors, each with the mean of h."""
+        ...
+
+
+class Evaluator(Protocol):
+    """The verbs of scores that stay on a device, for machines that have ``Capabilities.metrics``; others copy them.
+
+    They return without waiting. The functions that they return wait for the value of the scores as they were.
+    """
+
+    def answer(self, asked: Answer, scores: Array) -> Array:
+        """The answer of (k, n) scores by its rule, which it must have; on the device."""
+        ...
+
+    def score_metric(self, asked: ScoreMetric, scores: Array) -> Callable[[], float]:
+        """The metric of (k, n) scores, with the bits of the function of ``gpuboost.metrics`` that it stands for."""
+        ...
+
+    def mean_loss(self, loss: Loss, scores: Array, y: Array, weight: Array | None) -> Callable[[], float]:
+        """``Trainer.loss_value``."""
+        ...
+
+
+class RoundEvaluator(Protocol):
+    """The verbs of metrics in a round, for machines that have ``Capabilities.recorded_metrics``.
+
+    They are repeated with the round. Every call of a training returns the same object.
+    """
+
+    def recorded_metric(self, asked: ScoreMetric, scores: Array) -> ValuesOfRounds:
+        """``Evaluator.score_metric`` of the scores now, and after later rounds."""
+        ...
+
+    def recorded_mean(self, loss: Loss, scores: Array, y: Array, weight: Array | None) -> ValuesOfRounds:
+        """The same for ``Evaluator.mean_loss``."""
+        ...
+
+
+class Repeater(Protocol):
+    """The verb of rounds that are the last one again, for machines that have ``Capabilities.repeated_rounds``."""
+
+    def repeat(self, trees: tuple[FittedTree, ...], rounds: int, left: int) -> Sequence[tuple[FittedTree, ...]]:
+        """Do the verbs of the last recorded round again, on the scores as they are now, with the same arguments.
+
+        Returns the trees of each time: of at most ``rounds`` rounds, and of none if the machine cannot yet. ``trees``
+        are those of the last round; structures of later ones have versions that follow theirs. left: rounds that are
+        to be done in all, this time and later.
+        """
+        ...
