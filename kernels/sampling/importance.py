@@ -24,7 +24,8 @@ from gpuboost.kernels.sampling.probability import (
 BUCKETS = 2048
 TOP_SHIFT = 20  # of the 32 bits, these are below a bucket's
 GRADIENT, BOTH, CURVATURE = 0, 1, 2  # what a score is made of
-FIXED_THRESHOLD, SOLVED_THRESHOLD, GOSS, TRIMMING = 0, 1, 2, 3  # kinds of rules: backends/numerics/probabilities.py
+# Kinds of rules, as in gpuboost/backends/numerics/probabilities.py:
+FIXED_THRESHOLD, SOLVED_THRESHOLD, GOSS, TRIMMING = 0, 1, 2, 3
 
 _CHUNK = 1024  # rows whose scores are made before they are counted
 _FLUSH = 1 << 16  # rows after which a packed count and sum must be emptied: 2**16 * 2**20 < 2**40

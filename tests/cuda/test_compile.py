@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from functools import cache
 from pathlib import Path
 
 import pytest
 from support.cuda_compiler import ARCHITECTURES, PTX_OF, CompilerError, device_compiler, ptx, resources
-from support.cuda_modules import TABLE, Asked, name_of, others, rows, usual
+from support.cuda_modules import TABLE, name_of, others, rows, usual
 
 from gpuboost.backends.cuda.codegen.functions import DeviceFunction
 from gpuboost.backends.cuda.device.joint_kernels import SUFFIX, joint_source
@@ -55,31 +54,10 @@ def check_ptx(text: str, functions: tuple[DeviceFunction, ...]) -> None:
     assert not _FLOATING.findall(made), f"{name}: a sum of floats depends on who comes first"
 
 
-@cache
-def demanding():
-    """Of each kernel the module in which it takes the most registers."""
-    most: dict[tuple[str, str], tuple[int, Asked]] = {}
-    for asked in sorted(usual(), key=lambda asked: asked[0]):
-        text, functions = asked
-        for kernel, taken in resources(text, PTX_OF, functions).items():
-            key = name_of(text)[0], kernel
-            if key not in most or taken.registers > most[key][0]:
-                most[key] = taken.registers, asked
-    return {asked for _, asked in most.values()}
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_resources(architecture):
-    for text, functions in usual() if architecture == PTX_OF else demanding():
-        check_resources(text, functions, architecture)
-
-
-@pytest.mark.slow
-@pytest.mark.thorough
-@pytest.mark.parametrize("architecture", [other for other in ARCHITECTURES if other != PTX_OF])
-def test_resources_of_every_variant(architecture):
-    for text, functions in usual() - demanding():
+    for text, functions in usual():
         check_resources(text, functions, architecture)
 
 

@@ -10,10 +10,10 @@ import sys
 from dataclasses import replace
 import numpy as np
 from support.builders import random_case
+from support.rules import OF_EACH_KIND
 from emulator import emulated_runtime
 from gpuboost import losses
 from gpuboost.backends.cuda.backend import Cuda
-from gpuboost.backends.numerics.probabilities import TrimmingRule, ThresholdRule, GossRule
 from gpuboost.boosting import boost
 from gpuboost.growth import DepthWise
 from gpuboost.keys import Key
@@ -36,8 +36,7 @@ for loss, target, weights in of_losses:
     k = loss.n_outputs
     scores = backend.start(data, np.zeros(k))
     gradients = backend.gradients(loss, scores, data, None)
-    rules = TrimmingRule(0.7), ThresholdRule(rate=0.4, floor=0.05), ThresholdRule(rho=0.8), GossRule(0.2, 0.2)
-    for rule in rules if n < 5_000 or weights == "whole" else rules[:1]:  # draws do not depend on the loss
+    for rule in OF_EACH_KIND if n < 5_000 or weights == "whole" else OF_EACH_KIND[:1]:  # the loss changes no draw
         sample = backend.draw(gradients, 0.1, rule, key)
         drawn = backend.weigh(gradients, sample)
         runtime.download(drawn.states)

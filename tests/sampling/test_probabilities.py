@@ -7,7 +7,7 @@ import re
 
 import numpy as np
 import pytest
-from support.rules import PROBABILITY_RULES
+from support.rules import OF_EACH_KIND, PROBABILITY_RULES
 
 from gpuboost.backends.cuda.device.runtime import source
 from gpuboost.backends.numerics import probabilities
@@ -21,9 +21,9 @@ def test_kinds_are_the_same_numbers_in_all_kernels() -> None:
     enum = re.search(r"enum Kind \{([^}]*)\}", source("sampling/threshold.cuh"))
     assert enum is not None
     kinds = dict(entry.split(" = ") for entry in enum[1].strip().split(", "))
-    assert len(kinds) == 4
     for name, number in kinds.items():
         assert getattr(probabilities, name) == getattr(importance, name) == int(number)
+    assert sorted(rule.kind for rule in OF_EACH_KIND) == sorted(map(int, kinds.values()))
 
 
 def test_names_of_version_0_1() -> None:

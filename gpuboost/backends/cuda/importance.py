@@ -22,7 +22,7 @@ from gpuboost.backends.cuda.target import (
 )
 from gpuboost.backends.cuda.user_kernels import draws_kernel, factors_kernel, scores_kernel
 from gpuboost.backends.numerics import threshold
-from gpuboost.backends.numerics.probabilities import ProbabilityRule
+from gpuboost.backends.numerics.probabilities import FIXED_THRESHOLD, ProbabilityRule
 from gpuboost.keys import Key
 from gpuboost.types import Array, RowScore
 
@@ -72,7 +72,7 @@ class Importance:
         losses: Array | RowScore | None,
     ) -> DeviceSample:  # fmt: skip
         """See the verb."""
-        if callable(losses) and rule.search == "given":
+        if callable(losses) and rule.kind == FIXED_THRESHOLD:
             return self._draw_by(gradients, losses, rule, self._key.set(*key.words))
         losses = self._row_scores(gradients, losses) if callable(losses) else losses
         return self._draw(gradients, kappa, rule, self._key.set(*key.words), losses)

@@ -18,11 +18,12 @@ from emulator import emulated_runtime, launch
 from support import cuda_modules
 from support.builders import random_case, sparse
 from support.linked_modules import magnitude
+from support.rules import OF_EACH_KIND
 
 from gpuboost import losses
 from gpuboost.backends.cuda.backend import Cuda
 from gpuboost.backends.cuda.inputs.matrix import CudaMatrix
-from gpuboost.backends.numerics.probabilities import GossRule, ThresholdRule, TrimmingRule
+from gpuboost.backends.numerics.probabilities import ThresholdRule
 from gpuboost.boosting import boost
 from gpuboost.growth import DepthWise, LeafWise, Oblivious
 from gpuboost.keys import Key
@@ -89,7 +90,7 @@ def _verbs() -> None:
     data = random_case(3, n, 3, target="binary", weights="whole").data
     scores = backend.start(data, np.zeros(1))
     gradients = backend.gradients(loss, scores, data, None)
-    for rule in (ThresholdRule(rate=0.4, floor=0.05), ThresholdRule(rho=0.8), GossRule(0.2, 0.2), TrimmingRule(0.7)):
+    for rule in OF_EACH_KIND:
         sample = backend.draw(gradients, 0.1, rule, key)
         runtime.download(backend.weigh(gradients, sample).states)
     before, leaves = backend.keep_gradients(gradients, 1), np.arange(n, dtype=np.int32) % 7

@@ -322,8 +322,8 @@ def _together() -> Iterator[tuple[str, Callable[[], object]]]:
     """Small trees that several threads grow in one call, as large ones."""
     from unittest.mock import patch
 
-    from gpuboost.backends.cpu import large_trees
     from gpuboost.backends.cpu.compilation.background import Background
+    from gpuboost.backends.cpu.trees import large_trees
 
     def together(given: dict[str, Any]) -> object:
         with patch.object(large_trees, "LEAST_ROWS", 1), patch.object(Background, "is_ready", lambda *_: True):
