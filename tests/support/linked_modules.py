@@ -22,6 +22,7 @@ from gpuboost.backends.cuda import (
     importance,
     leaves,
     line_search,
+    random_shape,
     score_metrics,
     target,
     user_kernels,
@@ -41,7 +42,7 @@ from gpuboost.backends.cuda.codegen.row_functions import called_by
 from gpuboost.backends.cuda.device.sources import source
 from gpuboost.backends.cuda.prediction import answers
 from gpuboost.backends.cuda.rankings import cross_entropy, ranking, smoothed_ranking
-from gpuboost.backends.cuda.trees import arena, random_shape, subsets
+from gpuboost.backends.cuda.trees import arena, subsets
 from gpuboost.losses import registry
 from gpuboost.losses.custom import Custom
 from gpuboost.losses.protocol import is_list_loss, is_on_host, is_smoothed, perturbs_labels
