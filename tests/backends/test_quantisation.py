@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from emulator import emulated_runtime
 from support.builders import TEAMS
-from support.examples import THOROUGH, daily
+from support.examples import THOROUGH
 
 import gpuboost as gb
 from gpuboost import losses
@@ -121,7 +121,8 @@ def assert_nothing_is_lost(name: str, rows: int, rounds: int, depth: int) -> Non
     assert coarse == pytest.approx(fine, rel=1e-3)
 
 
-@pytest.mark.parametrize("name", daily(["california", "bank"], 1))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["california", "bank"])
 def test_held_out_scores_are_those_of_float64(name: str, data_dir: Path) -> None:
     assert_nothing_is_lost(name, 1_000, 10, 3)
 

@@ -164,6 +164,7 @@ def test_a_log_has_workers_and_no_line_twice(tmp_path: Path) -> None:
     assert len(gb.Log.from_json(json.loads(json.dumps(record)))) >= 2
 
 
+@pytest.mark.slow
 def test_contributions_of_a_tree_that_is_far_too_deep(tmp_path: Path) -> None:
     """A valid file: 20,000 splits, one below the other."""
     splits = 20_000

@@ -47,7 +47,7 @@ def _imported() -> dict[str, str]:
 @pytest.mark.slow
 def test_imported_packages_are_declared() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    own = {"test", "checks", "docs"}  # of this repository
+    own = {"test", "dev", "docs"}  # of this repository
     extras = {name: listed for name, listed in project["optional-dependencies"].items() if name not in own}
     declared = {
         re.split(r"[\[<>=;! ]", requirement)[0]

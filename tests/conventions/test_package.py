@@ -76,7 +76,7 @@ def test_metadata() -> None:
     assert about["Version"] == gb.__version__
     assert about["License-Expression"] == "BSD-3-Clause"
     assert about["Requires-Python"] == ">=3.11"
-    extras = {"cuda12", "cuda13", "ray", "plot", "cli", "bench", "docs", "integrations", "test", "checks", "all"}
+    extras = {"cuda12", "cuda13", "ray", "plot", "cli", "bench", "docs", "integrations", "test", "dev", "all"}
     assert set(about.get_all("Provides-Extra") or ()) == extras
     assert {script.value for script in entry_points(group="console_scripts", name="gpuboost")} == {"gpuboost.cli:main"}
 

@@ -233,6 +233,7 @@ def test_so_are_losses_that_are_no_numbers() -> None:
             boost(Recipe(broken, 3, 0.3, step=GradientStep(), sampling=rule), data, backend)
 
 
+@pytest.mark.slow
 def test_what_was_drawn_is_noted_for_later(monkeypatch: pytest.MonkeyPatch) -> None:
     """Round by round, whether launched or replayed; of a long training the last rounds."""
     data = random_case(6, 500, 4, target="binary").data

@@ -142,7 +142,8 @@ def test_a_training_is_what_it_is_alone(name):
     assert bool(joint) == (name != "shapes")
 
 
-@pytest.mark.parametrize("late", daily([0, 1, 2, 3], 1))
+@pytest.mark.slow
+@pytest.mark.parametrize("late", [0, 1, 2, 3])
 def test_events_order_the_streams(late):
     """Whichever of the streams, of this thread, of the joint graphs and of the trainings, is late."""
     models = MODELS["learning rates"][0][:2]

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from emulator import emulated_runtime
+from support.examples import daily
 from support.strategies import probing_rows, random_ensemble
 
 from gpuboost.backends.cuda.backend import Cuda
@@ -71,7 +72,7 @@ def test_trees_of_any_depth_as_complete_trees(monkeypatch: pytest.MonkeyPatch) -
     assert runtime.cp.counts["kernel predict_complete"] > 0
 
 
-@pytest.mark.parametrize("rows_per_sm", [0, 32])
+@pytest.mark.parametrize("rows_per_sm", daily([0, 32], 1))
 def test_more_trees_than_shared_memory_holds(rows_per_sm: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """2,048 values, or 4,096 nodes, are held at once."""
     monkeypatch.setattr(predict, "ROWS_PER_SM", rows_per_sm)

@@ -140,6 +140,7 @@ def test_data_are_there_once(gpu: FakeCupy) -> None:
 # what is refused
 
 
+@pytest.mark.slow
 def test_workers_of_other_processes_are_refused() -> None:
     pytest.importorskip("ray")
     with pytest.raises(

@@ -53,6 +53,7 @@ def test_optuna_studies_of_the_wrong_direction_are_refused(regression_data: Any)
         gb.integrations.OptunaPruning(3)
 
 
+@pytest.mark.slow
 def test_wandb_gets_the_curves(regression_data: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("wandb")
     logged: list[dict[str, Any]] = []

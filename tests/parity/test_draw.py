@@ -188,6 +188,7 @@ def test_models_are_equal_whatever_the_rule(
     crossed(
         [LeafWise(Limits(9, 5)), Oblivious(Limits(8, 3)), DepthWise(Limits(16, 4, 4))],
         [MVS(0.3), smart_second_order(0.3), GOSS(variance_control="none")],
+        most=2,
     ),
     ids=repr,
 )

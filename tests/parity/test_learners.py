@@ -133,6 +133,7 @@ SEARCHED: list[Loss] = [
         ],
         ["tree", "leaf"],
         ["none", "real", "whole"],
+        most=5,
     ),
     ids=lambda given: getattr(given, "name", given),
 )

@@ -93,14 +93,17 @@ def test_a_model_is_continued_by_repeated_rounds(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize(
     "differing",
-    [
-        {"sampling": UniformSampling(0.5)},
-        {"learners": RandomGroups(1)},
-        {"rates": tuple(0.3 / (1 + i // 10) for i in range(20))},
-        {"growth": LeafWise(Limits(4, 3))},
-        {"growth": DepthWise(Limits(4, 2, random_strength=1.0))},
-        {"averages": True, "learning_rate": 1.0},
-    ],
+    daily(
+        [
+            {"sampling": UniformSampling(0.5)},
+            {"rates": tuple(0.3 / (1 + i // 10) for i in range(20))},
+            {"growth": LeafWise(Limits(4, 3))},
+            {"learners": RandomGroups(1)},
+            {"growth": DepthWise(Limits(4, 2, random_strength=1.0))},
+            {"averages": True, "learning_rate": 1.0},
+        ],
+        3,
+    ),
     ids=str,
 )
 def test_rounds_that_differ_are_not_repeated(differing: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -221,6 +221,7 @@ class TestProgressBar:
         assert "validation_0 m 0.25" in text
         assert text.index(BEFORE_FIRST) < text.index("boosting")
 
+    @pytest.mark.slow
     def test_replaces_one_cell_in_a_notebook(self, monkeypatch: pytest.MonkeyPatch) -> None:
         display = pytest.importorskip("IPython.display")
         shown: list[str] = []

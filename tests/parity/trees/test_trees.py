@@ -105,6 +105,7 @@ def test_every_machine_grows_the_same_tree(
             Oblivious(Limits(64, 6)),
             Oblivious(Limits(32, 5, min_samples_leaf=3)),
         ],
+        most=3,
     ),
 )
 def test_shapes_from_one_wide_column_to_forty(
