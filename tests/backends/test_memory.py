@@ -280,11 +280,20 @@ def test_what_is_refused(arguments, params, error, words):
         {"feature_costs": gb.FeatureCosts(1.0)},
         {"forced_splits": {"feature": 0, "threshold": 0.0}},
         {"learners": gb.SemiGreedyGroups(), "max_depth": 1},
-        {"execution": gb.Asynchronous(2, engine="ray")},
     ],
     ids=lambda params: next(iter(params)),
 )
 def test_what_a_gpu_has_no_kernels_for_is_refused_with_the_reason_of_a_fit(params):
+    assert_refused_as_by_a_fit(params)
+
+
+@pytest.mark.slow
+def test_so_are_workers_of_ray():
+    pytest.importorskip("ray")
+    assert_refused_as_by_a_fit({"execution": gb.Asynchronous(2, engine="ray")})
+
+
+def assert_refused_as_by_a_fit(params):
     with pytest.raises(gb.DeviceError) as of_a_fit:
         gb.GradientBoostingRegressor(device="cuda", **params).fit([[0.0], [1.0]], [0.0, 1.0])
     reason = str(of_a_fit.value).partition(" on the CPU;")[0]

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
 from support.hostile.campaign import Tally
 from support.hostile.parameters import calls
 
@@ -104,6 +105,7 @@ def functions() -> Iterator[tuple[str, list[str]]]:
                 yield name, parameters_of(made)
 
 
+@pytest.mark.slow
 def test_every_public_parameter_is_in_the_table(tally: Tally) -> None:
     tried: dict[str, set[str]] = {}
     with warnings.catch_warnings(action="ignore"):
