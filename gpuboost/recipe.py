@@ -43,6 +43,8 @@ from gpuboost.learners import (
     gain_noise,
     prepared,
 )
+from gpuboost.learners.by_level import RandomByLevel
+from gpuboost.learners.by_node import RandomByNode
 from gpuboost.learners.selection import SelectionTraits
 from gpuboost.learning_rates import Rates
 from gpuboost.losses.averages import weighted_mean
@@ -52,7 +54,17 @@ from gpuboost.losses.protocol import Loss, is_drawn
 from gpuboost.losses.start_values import OPTIMUM, StartRule, start_value
 from gpuboost.multi_output import MultiOutput, OneTreePerOutput
 from gpuboost.records import dataclass, declared
-from gpuboost.sampling import EveryRow, ImportanceSampling, Sampler, Sampling, recall, sampler_of
+from gpuboost.sampling import (
+    GOSS,
+    EveryRow,
+    ImportanceSampling,
+    Sampler,
+    Sampling,
+    UniformSampling,
+    WeightTrimming,
+    recall,
+    sampler_of,
+)
 from gpuboost.sampling.protocol import SamplingTraits
 from gpuboost.sampling.unclipped import UnclippedSampling
 from gpuboost.steps import ConstantStep, GradientStep, NewtonStep, QuantileStep, Step
@@ -106,13 +118,26 @@ class Recipe:
     @property
     def repeats(self) -> bool:
         """True if each round does the same on the scores that it finds: nothing is drawn, and no rate changes."""
-        plain = self.sampling, self.learners, self.execution, self.langevin, self.multi_output
-        kinds = EveryRow, AllLearners, Serial, NoNoise, OneTreePerOutput
-        limits, known = self.growth.limits, type(self.growth) in (DepthWise, Oblivious, SignStump)
+        limits, kinds = self.growth.limits, (type(self.sampling), type(self.learners))
+        drawn = limits.random_strength > 0.0 or limits.extra_trees or kinds != (EveryRow, AllLearners)
+        return self.counts and not drawn
+
+    @property
+    def counts(self) -> bool:
+        """True if rounds differ by the numbers of their random streams alone, each one more than in the round before.
+
+        What is drawn is then drawn by kernels: rows, features of nodes and levels, noise on gains, single cuts.
+        """
+        plain = type(self.execution), type(self.langevin), type(self.multi_output)
+        rows, known = declared(SamplingTraits, self.sampling), type(self.growth) in (DepthWise, Oblivious, SignStump)
         known = known and type(self.step) in (NewtonStep, GradientStep, ConstantStep, QuantileStep)
-        drawn = limits.random_strength > 0.0 or limits.extra_trees or is_drawn(self.loss)
+        known = known and type(self.sampling) in (EveryRow, UniformSampling, ImportanceSampling, GOSS, WeightTrimming)
+        known = known and type(self.learners) in (AllLearners, RandomByNode, RandomByLevel)
+        remembers = rows.variance_control not in ("none", "leaf_refit") or rows.frozen_from is not None
+        remembers = remembers or rows.n_rows is not None
         varies = self.base_learner is not None or self.rates or self.averages or self.sequences > 1
-        return tuple(map(type, plain)) == kinds and known and not drawn and not varies
+        varies = varies or is_drawn(self.loss)
+        return plain == (Serial, NoNoise, OneTreePerOutput) and known and not remembers and not varies
 
     @property
     def weak_learner(self) -> BaseLearner:

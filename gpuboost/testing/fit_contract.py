@@ -46,10 +46,11 @@ class FitContract(MachineCases, ABC):
     @needs("repeated_rounds")
     def test_a_fit_whose_rounds_are_repeated(self) -> None:
         """The rounds are those of one by one, and none is in the model after a stop, however many have been done."""
-        recipe = Recipe(losses.Logistic(), 4 * self.rounds, 0.3, DepthWise(Limits(8, 3)))
-        for stop in (4 * self.rounds, 2 * self.rounds + 1):
+        plain = Recipe(losses.Logistic(), 4 * self.rounds, 0.3, DepthWise(Limits(8, 3)))
+        drawn = replace(plain, sampling=UniformSampling(0.6), learners=RandomByNode(2))
+        for stop, recipe in ((4 * self.rounds, plain), (2 * self.rounds + 1, plain), (4 * self.rounds, drawn)):
 
-            def work(machine: Backend, data: TrainingSet, stop: int = stop) -> list[bytes]:
+            def work(machine: Backend, data: TrainingSet, stop: int = stop, recipe: Recipe = recipe) -> list[bytes]:
                 seen: list[bytes] = []
 
                 def watch(progress: Progress) -> bool:

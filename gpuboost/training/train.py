@@ -168,9 +168,12 @@ def _follower(job: Job, data: TrainingSet, watchers: Watchers) -> Follower:
 
 
 def _seen_by_metrics_alone(job: Job, watchers: Watchers) -> bool:
-    """True if nothing looks at more of a round than its trees and the metrics of eval sets."""
-    plain = type(job.recipe.sampling) is EveryRow and type(job.recipe.execution) is Serial
-    return plain and not watchers.need_every_round()
+    """True if nothing looks at more of a round than its trees and the metrics of eval sets.
+
+    The report has the rows of each draw, of which rounds after a stop would make more.
+    """
+    plain = type(job.recipe.sampling) is EveryRow or job.monitoring.stopping is None
+    return plain and type(job.recipe.execution) is Serial and not watchers.need_every_round()
 
 
 def _in_rounds(job: Job, watch: Follower) -> Evaluate:

@@ -33,7 +33,7 @@ find_leaves(const Step *steps, const Node *nodes, const u8 *rows, i32 n, i32 shi
         leaf_of_row[i] = walk(steps, sets, sizeof(Node) / 4, bins, i);
 }
 
-// The record of a round's tree, from where the device counts: see next_slot.cu.
+// The record of a round's tree, from where the device counts: see next_round.cu.
 extern "C" __global__ void __launch_bounds__(256)
 fetch_record(const u32 *first_slot, i32 output, i32 slots, i32 capacity, const Head *heads, const Node *kept,
              i32 *n_nodes, Node *nodes)

@@ -155,7 +155,7 @@ def test_trainings_in_lock_step_are_timed_and_counted():
     assert all(run["ms"] > 0 for run in found.numbers["runs"])
     counted = gpu_lock_step.counted_lock_step(small)
     nodes = [run["nodes"] for run in counted.numbers["runs"]]
-    assert 0 < nodes[0] <= nodes[1] <= nodes[0] + 1  # next_slot, in graphs of several rounds
+    assert 0 < nodes[0] <= nodes[1] <= nodes[0] + 1  # next_round, in graphs of several rounds
     assert nodes[2] < 1.5 * nodes[0]
 
 

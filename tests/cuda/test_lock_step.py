@@ -138,7 +138,7 @@ def test_a_training_is_what_it_is_alone(name):
         fitted = in_lock_step(fits, "cuda:0")
     for model, alone in zip(fitted, want, strict=True):
         assert gb.dumps(model.set_params(device="cpu", n_jobs=1)) == alone
-    joint = {name for name in cupy.counts if name.endswith(SUFFIX)} - {f"kernel next_slot{SUFFIX}"}
+    joint = {name for name in cupy.counts if name.endswith(SUFFIX)} - {f"kernel next_round{SUFFIX}"}
     assert bool(joint) == (name != "shapes")
 
 

@@ -6,20 +6,23 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from emulator import emulated_runtime
+from emulator import emulated_gpu, emulated_runtime
+from sklearn.base import clone
+from sklearn.datasets import make_friedman1
 from support.builders import model_bytes, random_case
 from support.examples import daily
 
+import gpuboost as gb
 from gpuboost import losses
 from gpuboost.backends.cuda import leaves
 from gpuboost.backends.cuda.backend import Cuda
 from gpuboost.backends.reference.backend import Reference
 from gpuboost.boosting import boost
 from gpuboost.growth import DepthWise, LeafWise, Oblivious
-from gpuboost.learners import RandomGroups
+from gpuboost.learners import RandomByLevel, RandomByNode, RandomGroups
 from gpuboost.losses import AbsoluteError, Logistic, Softmax
 from gpuboost.recipe import Recipe
-from gpuboost.sampling import UniformSampling
+from gpuboost.sampling import GOSS, MVS, ImportanceSampling, UniformSampling, WeightTrimming
 from gpuboost.steps import automatic
 from gpuboost.types import Limits, Progress
 
@@ -57,7 +60,55 @@ def test_repeated_rounds_are_the_references(
     runtime = emulated_runtime()
     assert watched(recipe, case, Cuda(runtime), together=together) == watched(recipe, case, Reference())
     assert runtime.cp.counts["graph"] < 39
-    assert runtime.cp.counts["kernel next_slot"] > 0
+    assert runtime.cp.counts["kernel next_round"] > 0
+
+
+NODES = {"learners": RandomByNode(2)}
+DRAWN: list[dict[str, Any]] = [
+    {"sampling": MVS(0.4), **NODES},
+    {"sampling": UniformSampling(0.5), "growth": DepthWise(Limits(4, 2, random_strength=1.0))},
+    {"sampling": GOSS(variance_control="none"), "growth": DepthWise(Limits(4, 2, extra_trees=True))},
+    {"sampling": WeightTrimming(0.8), "learners": RandomByLevel(2)},
+    {"sampling": ImportanceSampling(0.5, score="loss"), "growth": Oblivious(Limits(4, 2))},
+    {"loss": Softmax(3), "sampling": UniformSampling(0.6), **NODES},
+]
+"""Pieces that draw by kernels, in the streams of their round."""
+
+
+@pytest.mark.parametrize("drawn", daily(DRAWN, 3), ids=str)
+@pytest.mark.parametrize("pays", [1, 16])
+def test_rounds_that_count_are_repeated(drawn: dict[str, Any], pays: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The numbers of random streams go up on the device, or, in graphs of one round, in what the host writes."""
+    monkeypatch.setattr("gpuboost.backends.cuda.backend.SLOTS", 24)
+    monkeypatch.setattr(leaves, "PAYS", pays)
+    recipe = replace(Recipe(Logistic(), 30, 0.3, SHALLOW), **drawn)
+    case = random_case(5, 120, 3, target="3" if recipe.loss.n_outputs == 3 else "binary", most_cuts=9)
+    runtime, through_verbs, gradients = emulated_runtime(), [], Cuda.gradients
+
+    def noted(self: Cuda, *arguments: Any) -> Any:
+        through_verbs.append(arguments)
+        return gradients(self, *arguments)
+
+    monkeypatch.setattr(Cuda, "gradients", noted)
+    assert watched(recipe, case, Cuda(runtime), together=4) == watched(recipe, case, Reference())
+    assert recipe.counts
+    assert not recipe.repeats
+    assert len(through_verbs) < 6
+    assert (runtime.cp.counts["kernel next_round"] > 0) == (pays == 1)
+
+
+@pytest.mark.parametrize("params", daily([{"sampling": 0.5}, {"sampling": MVS(0.4), "learners": RandomByNode(2)}], 1))
+def test_the_report_has_every_draw(params: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leaves, "PAYS", 1)
+    x, y = make_friedman1(150, random_state=0)
+    model = gb.GradientBoostingRegressor(n_estimators=40, max_depth=2, random_state=0, **params)
+    with emulated_gpu() as cupy:
+        repeated = clone(model).set_params(device="cuda").fit(x, y)
+        assert cupy.counts["kernel next_round"] > 0
+        monkeypatch.setattr(Cuda, "offers", replace(Cuda.offers, counted_rounds=False))
+        one_by_one = clone(model).set_params(device="cuda").fit(x, y)
+    assert gb.dumps(repeated) == gb.dumps(one_by_one)
+    assert repeated.fit_report_.sampling == one_by_one.fit_report_.sampling
 
 
 def test_few_rounds_are_repeated_by_the_graph_of_one() -> None:
@@ -65,7 +116,7 @@ def test_few_rounds_are_repeated_by_the_graph_of_one() -> None:
     recipe, runtime = Recipe(Logistic(), 20, 0.3, SHALLOW), emulated_runtime()
     assert watched(recipe, case, Cuda(runtime), together=8) == watched(recipe, case, Reference())
     assert runtime.cp.counts["graph"] == 18
-    assert runtime.cp.counts["kernel next_slot"] == 0
+    assert runtime.cp.counts["kernel next_round"] == 0
 
 
 @pytest.mark.parametrize("pays", [1, 16])
@@ -95,11 +146,11 @@ def test_a_model_is_continued_by_repeated_rounds(monkeypatch: pytest.MonkeyPatch
     "differing",
     daily(
         [
-            {"sampling": UniformSampling(0.5)},
+            {"sampling": MVS(0.5, frozen_from=5)},
             {"rates": tuple(0.3 / (1 + i // 10) for i in range(20))},
             {"growth": LeafWise(Limits(4, 3))},
             {"learners": RandomGroups(1)},
-            {"growth": DepthWise(Limits(4, 2, random_strength=1.0))},
+            {"sampling": UniformSampling(0.5, variance_control="horvitz_thompson")},
             {"averages": True, "learning_rate": 1.0},
         ],
         3,

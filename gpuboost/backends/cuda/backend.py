@@ -88,7 +88,9 @@ class Cuda:
     arrays, for one of several streams of a device.
     """
 
-    offers = Capabilities(metrics=True, recorded_metrics=True, repeated_rounds=True, worker_streams=True)
+    offers = Capabilities(
+        metrics=True, recorded_metrics=True, repeated_rounds=True, counted_rounds=True, worker_streams=True
+    )
 
     def __init__(
         self, runtime: Runtime, shard: RowsOfGpu | None = None, threads: int = 1, copies: Copies | None = None

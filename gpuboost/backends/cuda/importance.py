@@ -73,9 +73,9 @@ class Importance:
     ) -> DeviceSample:  # fmt: skip
         """See the verb."""
         if callable(losses) and rule.kind == FIXED_THRESHOLD:
-            return self._draw_by(gradients, losses, rule, self._key.set(*key.words))
+            return self._draw_by(gradients, losses, rule, self._key.set_key(key))
         losses = self._row_scores(gradients, losses) if callable(losses) else losses
-        return self._draw(gradients, kappa, rule, self._key.set(*key.words), losses)
+        return self._draw(gradients, kappa, rule, self._key.set_key(key), losses)
 
     @recorded_verb()
     def score_rows(self, gradients: DeviceGradients, kappa: float, losses: Array | None, factor: Array | None) -> Array:

@@ -11,7 +11,7 @@ from gpuboost.backends.cuda.array_cache import ArrayCache
 from gpuboost.backends.cuda.bins import DeviceBins
 from gpuboost.backends.cuda.device.inputs import Input, KeyInput, RoundNoise
 from gpuboost.backends.cuda.device.kernels import Kernels
-from gpuboost.backends.cuda.device.round import RecordedRound, recorded_verb
+from gpuboost.backends.cuda.device.round import WORDS, RecordedRound, recorded_verb
 from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.backends.cuda.leaf_update import FusedLeafUpdate
 from gpuboost.backends.cuda.random_shape import RandomShapes
@@ -100,7 +100,7 @@ class Leaves:
         self._factor, self._scale, self._noise = Input(rounds, 2), Input(rounds, 2), KeyInput(rounds)
         self._factor_of_others = Input(rounds, 2)  # of rows that are not learned from
         self._slot = Input(rounds, 1)  # in the ring, of output 0's tree
-        self._next = Kernels(runtime, "common/common.cuh", "growth/next_slot.cu")
+        self._next = Kernels(runtime, "common/common.cuh", "growth/next_round.cu")
 
     def upload(self, structure: Structure, gradients: DeviceGradients) -> Grown:
         """Copy a structure of the host, as of a continued ensemble, to the device, in the units of ``gradients``."""
@@ -139,7 +139,10 @@ class Leaves:
             return tuple(ring.add(tree.output, tree.version + 1 + i, tree.shape) for tree in trees)
 
         def after() -> None:
-            self._next("next_slot")((1,), (32,), slot=slot.words, trees=k, slots=ring.slots)
+            self._next("next_round")(
+                (1,), (WORDS,),
+                slot=slot.words, trees=k, slots=ring.slots, inputs=self._rounds.inputs, counting=self._rounds.counting,
+            )  # fmt: skip
 
         pays = PAYS if self._runtime.member is None else PAYS_IN_LOCK_STEP
         if rounds == 1 or left < pays * rounds or ring.room < k * rounds:

@@ -150,7 +150,7 @@ class Targets:
 
     def sample(self, probability: float, n: int, key: Key) -> DeviceSample:
         """See the verb."""
-        return self._sample(probability, n, self._key.set(*key.words))
+        return self._sample(probability, n, self._key.set_key(key))
 
     @recorded_verb()
     def _sample(self, probability: float, n: int, key: Input) -> DeviceSample:

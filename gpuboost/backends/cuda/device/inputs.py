@@ -17,6 +17,7 @@ from gpuboost.backends.cuda.device.round import RecordedRound
 from gpuboost.keys import Key
 from gpuboost.types import Array, Noise, NoiseScale
 
+ITERATION = 2  # of the words of a key
 _ONE_FLOAT, _TWO_WORDS = Struct("=d"), Struct("=II")
 
 
@@ -38,6 +39,16 @@ class Input:
     def set(self, *words: int) -> Input:
         """Set the value from the next verb on; return self."""
         self._rounds.set_inputs(self._place, words)
+        return self
+
+    def set_key(self, key: Key) -> Input:
+        """Set four words to those of the key; return self. Its iteration counts on when the round is repeated."""
+        self._rounds.set_inputs(self._place, key.words, ITERATION)
+        return self
+
+    def count(self, number: int) -> Input:
+        """Set one word to a number that counts on when the round is repeated; return self."""
+        self._rounds.set_inputs(self._place, (number,), 0)
         return self
 
     def repeat_round(self, *words: int) -> None:
@@ -97,7 +108,7 @@ class KeyInput:
 
     def set(self, key: Key) -> RoundKey:
         """Set the key of the next verb. Returns the same object as long as only the iteration changes."""
-        self._iteration.set(max(key.iteration, 0))
+        self._iteration.count(max(key.iteration, 0))
         names, last = (key.seed, key.stream, min(key.iteration, 0)), self._last
         if last is None or (last.names.seed, last.names.stream, last.names.iteration) != names:
             last = self._last = RoundKey(Key(*names), self._iteration)

@@ -109,6 +109,8 @@ class RecordedRound:
         self._now: list[_Step] = []
         self._open, self._replaying = False, False
         self._set: dict[int, tuple[int, ...]] = {}  # inputs of this round
+        self._counted: dict[int, tuple[int, ...]] = {}  # those of the last round of which one word counts the rounds
+        self._counts: dict[int, int] = {}  # place of that word, by the place of the input
         self._alike = True  # this round's verbs so far are those of the round before
         self._postponed: Postponed | None = None
         self._lane: int | None = None  # of the verb that is being recorded
@@ -123,7 +125,7 @@ class RecordedRound:
         """Context of the verbs of one round of that sequence."""
         self._turn_to(sequence)
         self._open, self._replaying, self._alike = True, self._graph is not None, True
-        self._now, self._set, self._twins = [], {}, {}
+        self._now, self._set, self._counted, self._twins = [], {}, {}, {}
         try:
             yield
         except BaseException:
@@ -145,17 +147,32 @@ class RecordedRound:
             place: of reserved words that differ from round to round.
             words: their value for the first of these rounds.
             times: rounds. The first call for several rounds makes their graph.
-            after: launches what makes these words those of the next round, where there are several. The host does not
-                know their value then.
+            after: launches what makes these words, and those that ``counting`` names, the ones of the next round, where
+                there are several. The host does not know their value then.
         """
         graph = self._graph if times == 1 else self._several.get(times)
         if graph is None:
             graph = self._several[times] = self._captured(self._before, times, after)
         self._put(place, words)
+        for counted in self._counted:
+            self._put(counted, self._advanced(counted, 1))
         self._write_inputs()
         graph()
+        for counted in self._counted:
+            self._counted[counted] = self._advanced(counted, times)
         if times > 1:
-            self._words[place] = ()
+            for changed in (place, *self._counted):
+                self._words[changed] = ()
+
+    @property
+    def counting(self) -> int:
+        """A bit for each word of ``inputs`` that counts the rounds."""
+        return sum(1 << self._counts[place] for place in self._counted)
+
+    def _advanced(self, place: int, times: int) -> tuple[int, ...]:
+        """The words of an input that counts, so many rounds after the last one."""
+        words, word = self._counted[place], self._counts[place] - place
+        return (*words[:word], words[word] + times, *words[word + 1 :])
 
     def forget(self) -> None:
         """Drop the graphs, and the memory of the rounds so far."""
@@ -230,8 +247,13 @@ class RecordedRound:
         self._words[place] = (0,) * count
         return place
 
-    def set_inputs(self, place: int, words: tuple[int, ...]) -> None:
-        """Set the value of reserved words on the device for the kernels of the next verbs."""
+    def set_inputs(self, place: int, words: tuple[int, ...], counts: int | None = None) -> None:
+        """Set the value of reserved words on the device for the kernels of the next verbs.
+
+        counts: which of the words is the number of the round, or None. When the round is repeated, it counts on.
+        """
+        if counts is not None:
+            self._counted[place], self._counts[place] = words, place + counts
         if self._replaying and self._set.get(place, words) != words:
             self._do_after_all()  # a graph sees one value of each
         self._set[place] = words
