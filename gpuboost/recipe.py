@@ -43,8 +43,6 @@ from gpuboost.learners import (
     gain_noise,
     prepared,
 )
-from gpuboost.learners.by_level import RandomByLevel
-from gpuboost.learners.by_node import RandomByNode
 from gpuboost.learners.selection import SelectionTraits
 from gpuboost.learning_rates import Rates
 from gpuboost.losses.averages import weighted_mean
@@ -54,17 +52,7 @@ from gpuboost.losses.protocol import Loss, is_drawn
 from gpuboost.losses.start_values import OPTIMUM, StartRule, start_value
 from gpuboost.multi_output import MultiOutput, OneTreePerOutput
 from gpuboost.records import dataclass, declared
-from gpuboost.sampling import (
-    GOSS,
-    EveryRow,
-    ImportanceSampling,
-    Sampler,
-    Sampling,
-    UniformSampling,
-    WeightTrimming,
-    recall,
-    sampler_of,
-)
+from gpuboost.sampling import EveryRow, ImportanceSampling, Sampler, Sampling, recall, sampler_of
 from gpuboost.sampling.protocol import SamplingTraits
 from gpuboost.sampling.unclipped import UnclippedSampling
 from gpuboost.steps import ConstantStep, GradientStep, NewtonStep, QuantileStep, Step
@@ -131,10 +119,8 @@ class Recipe:
         plain = type(self.execution), type(self.langevin), type(self.multi_output)
         rows, known = declared(SamplingTraits, self.sampling), type(self.growth) in (DepthWise, Oblivious, SignStump)
         known = known and type(self.step) in (NewtonStep, GradientStep, ConstantStep, QuantileStep)
-        known = known and type(self.sampling) in (EveryRow, UniformSampling, ImportanceSampling, GOSS, WeightTrimming)
-        known = known and type(self.learners) in (AllLearners, RandomByNode, RandomByLevel)
-        remembers = rows.variance_control not in ("none", "leaf_refit") or rows.frozen_from is not None
-        remembers = remembers or rows.n_rows is not None
+        known = known and rows.repeatable and declared(SelectionTraits, self.learners).repeatable
+        remembers = rows.variance_control not in ("none", "leaf_refit")
         varies = self.base_learner is not None or self.rates or self.averages or self.sequences > 1
         varies = varies or is_drawn(self.loss)
         return plain == (Serial, NoNoise, OneTreePerOutput) and known and not remembers and not varies

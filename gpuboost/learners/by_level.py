@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from gpuboost.keys import Key
@@ -30,6 +32,8 @@ class RandomByLevel:
     """
 
     t: int | float
+
+    repeatable: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_count(self.t, "features")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from gpuboost.keys import Key
@@ -29,6 +31,8 @@ class RandomByNode:
     """
 
     t: int | float
+
+    repeatable: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_count(self.t, "features")

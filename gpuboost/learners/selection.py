@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from math import ceil
 from numbers import Integral, Real
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ class SelectionTraits:
 
     groups: Any = "feature"  # kind of groups, as in ``RandomGroups``
     prepared: Callable[[Cuts, int], Any] | None = None
+    repeatable: bool = False  # True: the draws of a round differ from those of others by the key of ``by_node`` alone
     keeps_gains: bool = False  # True: the prepared rule has ``observe`` and ``recall``, for the gains of past rounds
     observe: Callable[[Sequence[Structure]], None] | None = None  # of a prepared rule: gains of a round's trees
     recall: Callable[[Ensemble], None] | None = None  # of a prepared rule: those of a model to continue
@@ -53,6 +54,8 @@ def prepared(rule: Selection, cuts: Cuts, n_groups: int) -> Selection:
 @dataclass(frozen=True, slots=True)
 class AllLearners:
     """Type 0: all groups."""
+
+    repeatable: ClassVar[bool] = True
 
     def draw(self, n_groups: int, key: Key) -> Candidates:
         return _every(n_groups)

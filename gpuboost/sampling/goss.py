@@ -35,6 +35,7 @@ class GOSS:
 
     unbiased: ClassVar[bool] = True
     bounded: ClassVar[bool] = True
+    repeatable: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         share("top", self.top)

@@ -146,6 +146,11 @@ class ImportanceSampling:
         return not (controlled or blind or self.variance_control == "previous_leaf")
 
     @property
+    def repeatable(self) -> bool:
+        """True if no round's scores are kept, and no factor has a row for each."""
+        return self.frozen_from is None and self.factor is None
+
+    @property
     def bounded(self) -> bool:
         """True if g / p is bounded; it is at most 1 / rho if p is in proportion to |g|."""
         by_gradient = self.kappa == 0.0 and not self.weighs_losses and not self._some_factor_is_0

@@ -31,6 +31,7 @@ class SamplingTraits:
     n_rows: int | None = None  # number of rows that it is for; then it has ``of_rows`` and ``prepared``
     frozen_from: int | None = None  # the first round whose scores later ones keep; then it has ``prepared``
     by_query: bool = False  # True: it draws whole queries; then it has ``prepared``
+    repeatable: bool = False  # True: verbs of ``draw`` differ by the key alone, so that a GPU repeats the rounds
     weighs_losses: bool = False  # True: ``draw`` gets a ``Losses`` as its last argument
 
 

@@ -34,6 +34,7 @@ class WeightTrimming:
 
     unbiased: ClassVar[bool] = False
     bounded: ClassVar[bool] = True
+    repeatable: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         share("mass", self.mass)

@@ -19,6 +19,7 @@ class EveryRow:
 
     unbiased: ClassVar[bool] = True
     bounded: ClassVar[bool] = True
+    repeatable: ClassVar[bool] = True
     follows_gradients: ClassVar[bool] = False
 
     def draw(self, backend: Backend, gradients: Gradients, key: Key) -> Sample:
@@ -52,6 +53,7 @@ class UniformSampling:
 
     unbiased: ClassVar[bool] = True
     bounded: ClassVar[bool] = True
+    repeatable: ClassVar[bool] = True
     follows_gradients: ClassVar[bool] = False
 
     __setstate__ = restored

@@ -20,7 +20,7 @@ import math
 import pickle
 from abc import ABC
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,7 @@ from gpuboost.backends.protocol import Backend
 from gpuboost.backends.reference.backend import Reference
 from gpuboost.errors import InputError
 from gpuboost.keys import Key, Stream
-from gpuboost.losses import Loss
+from gpuboost.losses import BaseLoss, Loss
 from gpuboost.losses.protocol import is_drawn
 from gpuboost.types import Gradients, TrainingSet
 
@@ -147,12 +147,15 @@ class LossContract(_AnyLoss):
         Missing and infinite numbers are tried anyway.
     starts_at_least
         Whether ``start`` gives the constant with the least loss. False for a loss that starts elsewhere on purpose.
+    starts_beside
+        Whether ``start_beside`` has a formula. False for a loss whose fits with ``init_score`` begin at 0.
     in_model_files
         Whether ``losses.to_json`` knows the loss. False for a loss that is not registered.
     """
 
     loss: ClassVar[Loss]
     starts_at_least: ClassVar[bool] = True
+    starts_beside: ClassVar[bool] = True
 
     # for subclasses to override
 
@@ -222,6 +225,14 @@ class LossContract(_AnyLoss):
                 for step in (*np.eye(len(start)), *rng.normal(size=(3, len(start)))):
                     assert least <= self._total(y, weight, start + size * step), (start, size * step)
                     assert least <= self._total(y, weight, start - size * step), (start, size * step)
+
+    def test_beside_offsets_of_zero_the_start_is_the_same(self) -> None:
+        """``start_beside``, from which fits with ``init_score`` begin, and those that continue another model."""
+        if not self.starts_beside:
+            return
+        y, weight = self.targets(np.random.default_rng(7), 200), np.random.default_rng(7).gamma(1.0, 1.0, 200)
+        beside = cast(BaseLoss, self.loss).start_beside(y, weight, np.zeros((self.loss.n_outputs, 200)))
+        np.testing.assert_allclose(beside, self.loss.start(y, weight), rtol=1e-5, atol=1e-5)
 
     def test_a_weight_of_three_is_a_row_repeated_three_times(self) -> None:
         rng = np.random.default_rng(8)

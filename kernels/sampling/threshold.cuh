@@ -295,10 +295,10 @@ static __device__ void begin_search(i32 kind, f64 a, f64 b, i64 n, const u64 *co
         return;
     }
     if (threadIdx.x == 0) {
-        const Threshold fixed = {a, b, 0.0, 0.0, 0.0, 0.0, 0, 0, 0, FIXED_THRESHOLD, 1, 0};
+        const Threshold fixed = {a, b, 0.0, 0.0, 0.0, 0.0, 0, 0, 0, kind, 1, 0};
         const Threshold ranked = {0.0, 0.0, 0.0, b, a * (f64)n, 1.0, 0, 0, 0, GOSS, 0, 0};
         const Threshold heaviest = {0.0, 0.0, 1.0, 0.0, a, 0.0, 0, 0, 0, TRIMMING, 0, 0};
-        *threshold = kind == FIXED_THRESHOLD ? fixed : kind == GOSS ? ranked : heaviest;
+        *threshold = !is_counted(kind) ? fixed : kind == GOSS ? ranked : heaviest;
     }
     __syncthreads();
     if (kind == GOSS || kind == TRIMMING)

@@ -206,6 +206,7 @@ class TestNegativeBinomialNLL(Count):
     loss = NegativeBinomialNLL()
     outside = (*Count.outside, [1.0, 0.5])
     starts_at_least = False  # it starts at the moments of the target
+    starts_beside = False  # no formula
 
     def curvature(self, y: float, f: Array, bend: Array) -> Array:
         """The Fisher information, and three times the square of the gradient, whose mean it is."""
@@ -216,10 +217,12 @@ class TestNegativeBinomialNLL(Count):
 
 class TestSoftmaxOfTwoClasses(Classes):
     loss = Softmax(2)
+    starts_beside = False  # no formula
 
 
 class TestSoftmaxOfFiveClasses(Classes):
     loss = Softmax(5)
+    starts_beside = False  # no formula
 
 
 class TestLambdaMART(ListLossContract):

@@ -34,7 +34,12 @@ FOR_STUMPS: list[Selection] = [RandomLearners(1), RandomLearners(7), RandomLearn
 
 KEY = Key.root(3) / "rows" / 5
 KAPPAS = [0.0, 0.1, 30.0, inf]
-OF_EACH_KIND = TrimmingRule(0.7), ThresholdRule(rate=0.4, floor=0.05), ThresholdRule(rho=0.8), GossRule(0.2, 0.2)
+OF_EACH_KIND: list[ProbabilityRule] = [
+    TrimmingRule(0.7),
+    ThresholdRule(rate=0.4, floor=0.05),
+    ThresholdRule(rho=0.8),
+    GossRule(0.2, 0.2),
+]
 PROBABILITY_RULES: list[ProbabilityRule] = [
     ThresholdRule(rate=0.1, floor=0.01),
     ThresholdRule(rate=0.4),
