@@ -108,7 +108,10 @@ class KeyInput:
 
     def set(self, key: Key) -> RoundKey:
         """Set the key of the next verb. Returns the same object as long as only the iteration changes."""
-        self._iteration.count(max(key.iteration, 0))
+        if key.iteration >= 0:
+            self._iteration.count(key.iteration)
+        else:
+            self._iteration.set(0)  # a key without a number is the same in every round
         names, last = (key.seed, key.stream, min(key.iteration, 0)), self._last
         if last is None or (last.names.seed, last.names.stream, last.names.iteration) != names:
             last = self._last = RoundKey(Key(*names), self._iteration)
