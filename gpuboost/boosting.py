@@ -19,6 +19,7 @@ Each idea is one piece of the recipe, called in one place below:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -91,13 +92,15 @@ def boost(
     resume: Ensemble | None = None,
     log: tuple[Built, ...] = (),
     together: int = 1,
+    show_drawn: bool = True,
 ) -> Ensemble:
     """Run the recipe. ``resume`` continues an ensemble of the same cuts; its rounds count, the watch sees new ones.
 
     ``evaluate`` is called with the trees of each round, their factor and the scale of the ensemble, among the verbs of
     the round: what it asks of the backend is repeated with them. ``log`` lists the workers that built earlier rounds,
     if there was more than one. ``together``: rounds that may be done before the watch sees the first of them, with the
-    scores of the last; ``expect`` is called with their trees first.
+    scores of the last; ``expect`` is called with their trees first. ``show_drawn``: the watch reads ``Progress.drawn``;
+    without it a machine may use the memory of gradients again as soon as the trees are grown.
     """
     root = Key.root(seed)
     ensemble = resume or recipe.start(data)
@@ -105,7 +108,7 @@ def boost(
     ensemble = recipe.continued(ensemble)
     recipe = recipe.scaled(ensemble, data)
     loss, weak_learner = recipe.loss, recipe.weak_learner
-    curvature = recipe.step.curvature(loss)
+    curvature, kept = recipe.step.curvature(loss), show_drawn or recipe.rereads_gradients
     chain = recipe.chain(data, ensemble)
     sequences = started(backend, data, ensemble, chain.shrink, recipe.sequences, averages=chain.averages)
     scores = sequences[0]  # F_0
@@ -136,7 +139,7 @@ def boost(
             model.shrink(chain.kept(step))  # F <- (1 - gamma eps) F
             with backend.recorded(step, step % recipe.sequences):
                 key = root / Stream.SCORE_NOISE / step
-                gradients = derivatives(backend, loss, scores.base, data, curvature, key)  # at F_j, on every row
+                gradients = derivatives(backend, loss, scores.base, data, curvature, key, kept)  # at F_j, on every row
                 workers.publish(step, partial(answer, step, gradients))
                 arrived = workers.receive()  # fitted to the gradients of this version, or of an earlier one
                 length = recipe.rate(step) * arrived.share / recipe.sequences
@@ -165,7 +168,7 @@ def boost(
                 n_rounds=model.n_rounds,
                 collect=partial(_collected, backend, model, model.n_rounds),
                 scale=model.scale,
-                drawn=Drawn(gradients=gradients, sample=arrived.sample, target=arrived.target, leaves=leaves),
+                drawn=Drawn(gradients, arrived.sample, arrived.target, leaves) if show_drawn else None,
                 log=arrived.log,
             )
             add, collect = partial(model.added, factor=length), partial(partial, _collected, backend, model)
@@ -177,12 +180,16 @@ def boost(
 
 
 def derivatives(
-    backend: Backend, loss: Loss, scores: Array, data: TrainingSet, curvature: float | None, key: Key
+    backend: Backend, loss: Loss, scores: Array, data: TrainingSet, curvature: float | None, key: Key, kept: bool = True
 ) -> Gradients:
-    """Gradients of every row; for some losses of lists an estimate, with the noise of ``key``."""
+    """Gradients of every row; for some losses of lists an estimate, with the noise of ``key``.
+
+    kept: False where nothing reads them again once the trees are grown.
+    """
     if is_drawn(loss):
         return backend.drawn_gradients(loss, scores, data, curvature, key)
-    return backend.gradients(loss, scores, data, curvature)
+    gradients = backend.gradients(loss, scores, data, curvature)
+    return replace(gradients, disposable=False) if kept and gradients.disposable else gradients
 
 
 def _collected(backend: Backend, model: GrowingEnsemble, rounds: int) -> Ensemble:

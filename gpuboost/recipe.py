@@ -126,6 +126,12 @@ class Recipe:
         return plain == (Serial, NoNoise, OneTreePerOutput) and known and not remembers and not varies
 
     @property
+    def rereads_gradients(self) -> bool:
+        """True if the gradients of a round may be read after its trees are grown, or by several workers."""
+        plain = type(self.execution), type(self.langevin), type(self.multi_output), type(self.sampling)
+        return plain != (Serial, NoNoise, OneTreePerOutput, EveryRow) or self.base_learner is not None
+
+    @property
     def weak_learner(self) -> BaseLearner:
         """The base learner; trees if it is None."""
         return self.base_learner or Trees(self.growth)

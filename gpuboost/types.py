@@ -221,6 +221,7 @@ class Gradients:
     g: Array  # (k, m) float32
     h: Array  # (k, m) float32
     multiplicity: Array | None = None  # (m,) int32
+    disposable: bool = False  # True: made for the trees of one round, whose growth may overwrite g and h
 
     @property
     def weight(self) -> int:

@@ -100,7 +100,10 @@ class Trainer(Protocol):
         ...
 
     def gradients(self, loss: Loss, scores: Array, data: TrainingSet, curvature: float | None) -> Gradients:
-        """g and h of every row. ``curvature`` is None for the loss's own h, or a constant that replaces it."""
+        """g and h of every row. ``curvature`` is None for the loss's own h, or a constant that replaces it.
+
+        They may be ``disposable``, if no other round and no caller has the same arrays.
+        """
         ...
 
     def drawn_gradients(
@@ -172,7 +175,8 @@ class Trainer(Protocol):
 
         With a ``key`` the shape is drawn from stream ``key / output``, independent of the gradients
         (``backends.numerics.random_trees``). ``backends.reference.growth`` is the definition. Ties between splits:
-        lowest feature, then lowest bin, then missing values right; between nodes: the older one.
+        lowest feature, then lowest bin, then missing values right; between nodes: the older one. ``disposable``
+        gradients of this output may be overwritten, where the structure has the sums that leaf values are made of.
 
         Raises:
             InputError: if a gradient is not a finite number; on a device, from ``collect``.

@@ -106,7 +106,7 @@ class Softmax(BaseLoss):
         require(whole & (y >= 0.0) & (y < self.n_classes), y, rule, advice)
 
     def start(self, y: Array, weight: Array) -> Array:
-        labels, weight = np.asarray(y).astype(np.int64), np.asarray(weight, dtype=np.float64)
+        labels, weight = np.asarray(y), np.asarray(weight, dtype=np.float64)
         total = exact_sum(weight)
         share = [exact_sum(weight[labels == c]) / total for c in range(self.n_classes)]
         return np.concatenate([constant(log(max(p, _RAREST))) for p in share])

@@ -114,7 +114,7 @@ def train(job: Job) -> Trained:
         over = watchers.catch_up(run.evals, run.first)
         recipe = replace(job.recipe, rounds=0) if over else job.recipe
         prepared = time.perf_counter()
-        seen = partial(boost, watch=follow, evaluate=_in_rounds(job, watch), expect=watch.evaluation.expect)
+        seen = partial(_boosting(job, watch, records), watch=follow)
         together, log = _together(job, watchers, watch, records), run.log.lines
         ensemble = seen(recipe, data, job.backend, seed=run.seed, resume=job.resume, log=log, together=together)
         ensemble = watch.shown(ensemble)
@@ -184,6 +184,12 @@ def _in_rounds(job: Job, watch: Follower) -> Evaluate:
     return lambda trees, factor, scale: None
 
 
+def _boosting(job: Job, watch: Follower, records: _Records) -> Callable[..., Ensemble]:
+    """``boost``, as far as it shows its rounds to others than the watch."""
+    evaluate, expect = _in_rounds(job, watch), watch.evaluation.expect
+    return partial(boost, evaluate=evaluate, expect=expect, show_drawn=records.read_drawn)
+
+
 def _together(job: Job, watchers: Watchers, watch: Follower, records: _Records) -> int:
     """Number of rounds that may be done before the first of them is looked at.
 
@@ -217,6 +223,11 @@ class _Records:
         seeing += [edges.see] if edges.measured else []
         seeing += [] if rise is None else [rise.see]
         return cls(checkpoints, fit, sampling, edges, rise, tuple(seeing))
+
+    @property
+    def read_drawn(self) -> bool:
+        """True if a record is made from the gradients or the rows that trees were fitted to."""
+        return self.edges.measured or not isinstance(self.sampling.sampling, EveryRow)
 
     def see(self, progress: Progress) -> None:
         """Record a round."""

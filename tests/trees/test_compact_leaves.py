@@ -11,7 +11,7 @@ import pytest
 import gpuboost as gb
 from gpuboost.backends.cpu import leaves
 from gpuboost.learners import LinearTree
-from gpuboost.types import Nodes, Structure
+from gpuboost.types import Gradients, Nodes, Structure
 
 CASES: dict[str, dict[str, Any]] = {
     "a byte": {"max_depth": 3},
@@ -21,6 +21,9 @@ CASES: dict[str, dict[str, Any]] = {
     "previous leaves": {"max_depth": 3, "sampling": gb.ImportanceSampling(0.5, variance_control="previous_leaf")},
     "linear leaves": {"base_learner": LinearTree(max_depth=2)},
 }
+
+
+ONE, TWO = (Gradients(np.zeros((k, 1), np.float32), np.zeros((k, 1), np.float32)) for k in (1, 2))
 
 
 def structure(rows: int, nodes: int) -> Structure:
@@ -35,7 +38,7 @@ def structure(rows: int, nodes: int) -> Structure:
 )
 def test_the_least_type_that_holds_the_numbers_of_all_nodes(nodes: int, dtype: Any) -> None:
     given = structure(leaves.MANY + 10, nodes)
-    found = leaves.compact(given, 2).leaf_of_row
+    found = leaves.compact(given, TWO).leaf_of_row
     assert found is not None
     assert given.leaf_of_row is not None
     assert found.dtype == dtype
@@ -44,8 +47,8 @@ def test_the_least_type_that_holds_the_numbers_of_all_nodes(nodes: int, dtype: A
 
 
 def test_one_tree_a_round_and_few_rows_are_left_as_they_are() -> None:
-    assert leaves.compact(many := structure(leaves.MANY, 9), 1) is many
-    assert leaves.compact(few := structure(leaves.MANY - 1, 9), 2) is few
+    assert leaves.compact(many := structure(leaves.MANY, 9), ONE) is many
+    assert leaves.compact(few := structure(leaves.MANY - 1, 9), TWO) is few
 
 
 @pytest.mark.filterwarnings("ignore::gpuboost.errors.OutsideTheoryWarning")

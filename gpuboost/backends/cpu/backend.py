@@ -19,6 +19,7 @@ from gpuboost.backends.cpu.growth import CpuGrowth
 from gpuboost.backends.cpu.leaves import compact, wide, with_values
 from gpuboost.backends.cpu.numpy_prediction import NumpyPrediction
 from gpuboost.backends.cpu.repeated_rounds import RepeatedRounds
+from gpuboost.backends.cpu.trees.histograms import PACKED_ROWS
 from gpuboost.backends.host import threads as host_threads
 from gpuboost.backends.host.ranking_losses import HostLosses
 from gpuboost.backends.host.threads import RowShares, ThreadPool
@@ -132,7 +133,9 @@ class Cpu:
         out = (g[0], h[0]) if single_output else (g, h)
         times = FORMULA if single_output else 1
         self._by_rows(data.n_rows, lambda a, b: run(*rows, loss.parameter, constant, a, b, *out), times)
-        gradients, of_run = Gradients(g, h, data.multiplicity), (*rows, loss.parameter, constant, 0, data.n_rows, *out)
+        many = not constant and data.n_rows > PACKED_ROWS  # few rows are grown in memory that is kept for the next tree
+        gradients = Gradients(g, h, data.multiplicity, disposable=many)
+        of_run = *rows, loss.parameter, constant, 0, data.n_rows, *out
         self._rounds.note("gradients", gradients, scores, run, of_run)
         return gradients
 
@@ -216,7 +219,7 @@ class Cpu:
         if key is not None:
             return random_structure(data, target, output, candidates, limits, key)
         grown = self._growth.grow(data, target, output, candidates, limits)
-        structure = compact(grown, len(target.gradients.g))
+        structure = compact(grown, target.gradients)
         self._rounds.note("grow", structure, data, target, output, candidates, limits)
         return structure
 

@@ -24,7 +24,12 @@ from gpuboost.backends.cpu.trees.layout import (
     laid_out,
     layout_of,
 )
-from gpuboost.backends.cpu.trees.partition import RowsByNode, rows_of_target
+from gpuboost.backends.cpu.trees.partition import (
+    RowsByNode,
+    lend_gradients,
+    rows_of_target,
+    take_back_gradients,
+)
 from gpuboost.backends.cpu.trees.small_stump import SmallStumps, grow_small_stump
 from gpuboost.backends.cpu.trees.stump import StumpGrower
 from gpuboost.backends.host.threads import RowShares, ThreadPool
@@ -133,6 +138,7 @@ class CpuGrowth:
         totals, units = self._pack(target.gradients, output, packed)
         m = target.gradients.multiplicity
         weight = len(packed) if m is None else int(m.sum())
+        lend_gradients(target, output, workspace)
         bins, rows, drawn = rows_of_target(data, target, workspace, self._shares.by_rows)
         if len(packed) < data.n_rows and not isinstance(bins, DenseBins):
             packed_by_row = np.zeros(data.n_rows, np.int64)
@@ -145,6 +151,7 @@ class CpuGrowth:
         of_tree = data.cuts, limits, candidates, output, workspace
         grower = TreeGrower(by_node, packed, weight, by_column, *of_tree)
         structure = grower.grow(target, output, totals, units)
+        take_back_gradients(target, workspace)
         workspace.kept = KeptGrower.of(grower, data, target, candidates, limits)
         return structure
 
@@ -158,11 +165,14 @@ class CpuGrowth:
         workspace: Workspace,
     ) -> Structure:  # fmt: skip
         """A tree of many rows, in one call of each thread."""
+        lend_gradients(target, output, workspace)
         bins, rows, drawn = rows_of_target(data, target, workspace, self._shares.by_rows, numbered=False)
         layout = self._layout_of(bins, data.cuts, candidates, by_column=False)
         by_node = RowsByNode(bins, layout, None, rows, drawn, self._pool, workspace)
         tree = large_trees.LargeTree(by_node, target.gradients, output, data.cuts, limits, candidates, workspace)
-        return tree.grow(target)
+        structure = tree.grow(target)
+        take_back_gradients(target, workspace)
+        return structure
 
     def _layout_of(self, bins: Bins, cuts: Cuts, candidates: Candidates, by_column: bool) -> Layout:
         """The histogram layout: that of the last tree if its candidates are the same."""

@@ -10,18 +10,20 @@ from numpy.typing import NDArray
 from gpuboost.backends.numerics.leaf_values import leaf_noise, newton_values
 from gpuboost.kernels.common import normal
 from gpuboost.kernels.leaves.newton import along_paths, newton
-from gpuboost.types import Array, FittedTree, Limits, Nodes, Noise, Structure
+from gpuboost.types import Array, FittedTree, Gradients, Limits, Nodes, Noise, Structure
 
 MANY = 1 << 16  # rows from which ``compact`` saves more memory than it is worth time
 
 
-def compact(structure: Structure, outputs: int) -> Structure:
+def compact(structure: Structure, gradients: Gradients) -> Structure:
     """The structure with the leaf of each row in 1 or 2 bytes, if it is one of several trees that wait for each other.
 
-    outputs: number of trees of the round.
+    gradients: of all trees of the round. Leaves that lie in their memory stay there.
     """
     leaf_of_row, nodes = structure.leaf_of_row, len(structure.nodes.feature)
-    if outputs == 1 or leaf_of_row is None or len(leaf_of_row) < MANY or nodes > 1 << 16:
+    if len(gradients.g) == 1 or leaf_of_row is None or len(leaf_of_row) < MANY or nodes > 1 << 16:
+        return structure
+    if np.may_share_memory(leaf_of_row, gradients.g):
         return structure
     return replace(structure, leaf_of_row=leaf_of_row.astype(np.uint8 if nodes <= 1 << 8 else np.uint16))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any, cast, final
+from typing import Any, ClassVar, cast, final
 
 import numpy as np
 
@@ -40,7 +40,9 @@ _DRAW = ("common/common.cuh", "common/blocks.cuh", "sampling/drawn.cuh", "common
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class DeviceGradients:
-    """Gradients on the device, in the place of ``Gradients``: the loop passes them on, and reads the first three."""
+    """Gradients on the device, in the place of ``Gradients``: the loop passes them on, and reads the first four."""
+
+    disposable: ClassVar[bool] = False  # their memory is that of all rounds
 
     g: Array  # (k, n or capacity of the sample) float32
     h: Array  # the same

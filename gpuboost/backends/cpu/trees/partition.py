@@ -20,7 +20,7 @@ from gpuboost.types import Array, Bins, DenseBins, Target, TrainingSet
 
 SORTED_PER_THREAD = 32_768  # below this many rows to sort a thread is not worth waking
 EVERY_ROW = 1 << 40
-SCRATCH = "scratch rows"  # name in the workspace
+ROWS, SCRATCH = "rows", "scratch rows"  # names in the workspace
 
 Stretch: TypeAlias = Callable[[int, int], object]
 """(begin, end): a range of the rows."""
@@ -144,6 +144,24 @@ class RowsByNode:
         return out
 
 
+def lend_gradients(target: Target, output: int, workspace: Workspace) -> None:
+    """Let the list of the rows and its copy lie where g and h of this output lie, if the tree is the last to read them.
+
+    A row's g and h are read for the last time as they are packed, before its place in the list is written.
+    """
+    gradients = target.gradients
+    if gradients.disposable and target.rows is None and target.gives_leaf_sums:
+        workspace.keep(ROWS, gradients.h[output].view(np.int32))
+        workspace.keep(SCRATCH, gradients.g[output].view(np.int32))
+
+
+def take_back_gradients(target: Target, workspace: Workspace) -> None:
+    """Forget what ``lend_gradients`` did: the next round has other gradients."""
+    if target.gradients.disposable:
+        workspace.let_go(ROWS)
+        workspace.let_go(SCRATCH)
+
+
 def rows_of_target(
     data: TrainingSet,
     target: Target,
@@ -160,10 +178,10 @@ def rows_of_target(
     """
     number = count_up if numbered else lambda rows: rows
     if target.rows is None:
-        return data.bins, number(workspace.array("rows", (data.n_rows,), np.int32)), NO_INTS
+        return data.bins, number(workspace.array(ROWS, (data.n_rows,), np.int32)), NO_INTS
     if not isinstance(data.bins, DenseBins):
         return data.bins, target.rows.copy(), NO_INTS
     bins, m = data.bins, len(target.rows)
     rows = workspace.array("bins", (m, bins.shape[1]), np.uint8)
     by_rows(m, lambda a, b: gather.gather(bins.rows, target.rows, a, b, rows))
-    return DenseBins(rows, bins.columns), number(workspace.array("rows", (m,), np.int32)), target.rows
+    return DenseBins(rows, bins.columns), number(workspace.array(ROWS, (m,), np.int32)), target.rows
