@@ -16,9 +16,9 @@ from typing import Any
 from unittest.mock import patch
 
 import gpuboost as gb
+from gpuboost.backends.cpu import growth
 from gpuboost.backends.cpu.backend import Cpu
 from gpuboost.backends.cpu.grower import TreeGrower
-from gpuboost.backends.cpu.trees import growth
 from gpuboost.backends.cpu.trees.histograms import Histograms
 from gpuboost.backends.cpu.trees.split_search import Search
 from gpuboost.benchmarks.data.ranking_sets import letor_like

@@ -12,12 +12,13 @@ from importlib import import_module
 from importlib.metadata import entry_points, metadata
 from importlib.resources import files
 from pathlib import Path
+from pkgutil import walk_packages
 
 import pytest
 from support.stubs import stubs
 
 import gpuboost as gb
-from gpuboost import public
+from gpuboost import benchmarks, public
 from gpuboost.training.files import POLICIES
 
 ROOT = Path(__file__).parents[2]
@@ -51,6 +52,15 @@ def test_a_stub_names_what_the_package_has(package: str) -> None:
     stub = ast.parse(files(package).joinpath("__init__.pyi").read_text())
     named = {alias.asname for node in ast.walk(stub) if isinstance(node, ast.ImportFrom) for alias in node.names}
     assert named == set(import_module(package).__all__)
+
+
+def test_every_module_of_the_benchmarks_is_imported() -> None:
+    """Some are run by hand alone."""
+    prefix = f"{benchmarks.__name__}."
+    names = [module.name for module in walk_packages(benchmarks.__path__, prefix)]
+    assert f"{prefix}harness.round_parts" in names
+    for name in names:
+        import_module(name)
 
 
 def test_words_of_the_tables_are_those_of_the_classes() -> None:
