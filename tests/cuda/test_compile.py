@@ -38,7 +38,7 @@ def threads_of(text: str) -> dict[str, int]:
 
 
 def check_resources(text: str, functions: tuple[DeviceFunction, ...], architecture: int) -> None:
-    threads, name = threads_of(ptx(text, functions=functions, architecture=architecture)), name_of(text)
+    threads, name = threads_of(ptx(text, functions=functions)), name_of(text)  # no text asks for its architecture
     for kernel, taken in resources(text, architecture, functions).items():
         assert threads[kernel] > 0, f"{name}: {kernel} says nothing of its largest block: __launch_bounds__"
         allocated = -(-taken.registers // 8) * 8 * threads[kernel]
@@ -59,6 +59,10 @@ def check_ptx(text: str, functions: tuple[DeviceFunction, ...]) -> None:
 def test_resources(architecture):
     for text, functions in usual():
         check_resources(text, functions, architecture)
+
+
+def test_no_text_differs_by_architecture():
+    assert not [path for path in KERNELS.glob("*/*.cu*") if "__CUDA_ARCH" in path.read_text()]
 
 
 @pytest.mark.slow

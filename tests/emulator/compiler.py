@@ -164,7 +164,15 @@ def compiled(source: str, options: tuple[str, ...] = (), build: str = "plain") -
 
 
 def _run(command: list[str], text: str | None = None) -> str:
-    result = subprocess.run(command, input=text, text=True, capture_output=True, check=False)
+    """What a program prints. A process under a sanitizer is not forked, which copies gigabytes, nor g++ put under it.
+
+    A path and open files (of which Python's are not inherited) are what subprocess needs for posix_spawn.
+    """
+    environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+    command = [shutil.which(command[0]) or command[0], *command[1:]]
+    result = subprocess.run(
+        command, input=text, text=True, capture_output=True, check=False, env=environment, close_fds=False
+    )
     if result.returncode:
         raise CompileError(result.stderr)
     return result.stdout

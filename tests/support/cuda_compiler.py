@@ -54,31 +54,36 @@ def resources(source: str, architecture: int, functions: Functions = ()) -> dict
 
     functions: Python functions that are linked with the module.
     """
-    kept = _made(source, architecture, OPTIONS, functions)[".json"]
+    kept = _made(source, architecture, OPTIONS, functions, ".json")
     return {kernel: Resources(**taken) for kernel, taken in json.loads(kept.read_text()).items()}
 
 
 def ptx(source: str, options: tuple[str, ...] = OPTIONS, functions: Functions = (), architecture: int = PTX_OF) -> str:
     """The PTX of a module; kept between runs. Skips the test without a compiler."""
-    return _made(source, architecture, options, functions)[".ptx"].read_text()
+    return _made(source, architecture, options, functions, ".ptx").read_text()
 
 
-def _made(source: str, architecture: int, options: tuple[str, ...], functions: Functions) -> dict[str, Path]:
-    """The files of what one compilation says: resources (.json) and PTX (.ptx); compiled where they are not kept."""
+def _made(source: str, architecture: int, options: tuple[str, ...], functions: Functions, suffix: str) -> Path:
+    """The file of a module's resources (.json) or PTX (.ptx); compiled where it is not kept.
+
+    NVRTC says both at once. To link a module again for its PTX takes half as long as for its resources.
+    """
     compiler = Linker() if functions else device_compiler()
     prints = [f"{function.declaration}{fingerprint(function.function)}" for function in functions]
     parts = (compiler.version, *options, *CUPY_ADDS, *prints, source, str(architecture), inspect.getsource(_parsed))
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
     files = {suffix: cache_folder() / f"{key}{suffix}" for suffix in (".json", ".ptx")}
-    if not all(path.exists() for path in files.values()):
-        log, text = (
-            compiler.linked(source, architecture, functions)
-            if functions
-            else compiler.compiled(source, architecture, options)
-        )
-        _keep(files[".json"], json.dumps({kernel: asdict(taken) for kernel, taken in _parsed(log).items()}))
-        _keep(files[".ptx"], text)
-    return files
+    if not files[suffix].exists():
+        if functions:
+            found = compiler.linked(source, architecture, functions, suffix)
+        else:
+            log, text = compiler.compiled(source, architecture, options)
+            found = {".json": log, ".ptx": text}
+        if log := found.get(".json"):
+            found[".json"] = json.dumps({kernel: asdict(taken) for kernel, taken in _parsed(log).items()})
+        for kind, text in found.items():
+            _keep(files[kind], text)
+    return files[suffix]
 
 
 def _keep(path: Path, text: str) -> None:
@@ -129,10 +134,11 @@ class Linker:
             pytest.skip("linking Python functions needs: pip install 'numba-cuda[cu13]'")
         self.version = ", ".join(compiler_versions())
 
-    def linked(self, source: str, architecture: int, functions: Functions) -> tuple[str, str]:
-        """The text of ptxas about a module on sm_<architecture>, and its PTX."""
-        text, _ = link(source, functions, architecture, to_ptx=True)
-        return link(source, functions, architecture)[1], text.rstrip(b"\0").decode()
+    def linked(self, source: str, architecture: int, functions: Functions, suffix: str) -> dict[str, str]:
+        """The text of ptxas about a module on sm_<architecture> (.json), or its PTX (.ptx)."""
+        if suffix == ".json":
+            return {suffix: link(source, functions, architecture)[1]}
+        return {suffix: link(source, functions, architecture, to_ptx=True)[0].rstrip(b"\0").decode()}
 
 
 class Nvrtc:
