@@ -6,12 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 from scipy import sparse as scipy_sparse
-from support.builders import Case
+from support.builders import TEAMS, Case, model_bytes
 
 from gpuboost.backends.sharded.backend import Sharded
 from gpuboost.backends.sharded.shard import Shard
 from gpuboost.backends.sharded.shard_data import ShardData
 from gpuboost.backends.sharded.worker_group import LocalWorkerGroup
+from gpuboost.boosting import boost
+from gpuboost.recipe import Recipe
 from gpuboost.types import TrainingSet
 
 Array = np.ndarray
@@ -39,6 +41,15 @@ def place(case: Case, ends: Sequence[int], x: object = None, threads: int = 1) -
     """A backend whose shards hold the rows up to each of ``ends``, and the data set that is all of them."""
     backend = shards(len(ends), threads)
     return backend, hand_out(backend, case, ends, x)
+
+
+def assert_shard_parity(recipe: Recipe, case: Case, seed: int = 3) -> bytes:
+    """One shard and three make the model of one machine, which comes back."""
+    expected, n = model_bytes(boost(recipe, case.data, TEAMS[1], seed=seed)), case.data.n_rows
+    for ends in ([n], even(n, 3)):
+        backend, data = place(case, ends)
+        assert model_bytes(boost(recipe, data, backend, seed=seed)) == expected
+    return expected
 
 
 def even(n: int, shards: int) -> list[int]:

@@ -115,6 +115,19 @@ def test_the_leaf_of_a_row_lies_where_its_gradient_lay() -> None:
     assert found[:3] == found[3:]
 
 
+def test_a_ranking_of_many_rows(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    rng = np.random.default_rng(0)
+    x, y, group = rng.normal(size=(900, 4)), rng.integers(0, 3, 900), [30] * 30
+    found = []
+    for fixtures in ((), ("lent",)):
+        lent = [request.getfixturevalue(name) for name in fixtures]
+        model = gb.GradientBoostingRanker(n_estimators=3, max_depth=3, device="cpu", n_jobs=1, random_state=0)
+        model.fit(x, y, group=group).save_model(tmp_path / "model")
+        found.append((tmp_path / "model").read_bytes())
+    assert lent == [[0, 0, 0]]
+    assert found[0] == found[1]
+
+
 def test_few_rows_and_a_curvature_of_all_rounds_are_kept() -> None:
     case = random_case(3, 500, 4, target="binary")
     assert not Cpu().gradients(Logistic(), np.zeros((1, 500)), case.data, None).disposable

@@ -123,8 +123,10 @@ class Cpu:
             return Gradients(*loss.host_derivatives(scores, data, curvature), data.multiplicity)
         if is_on_host(loss):
             return Gradients(*self._of_host.derivatives(loss, scores, data, curvature), data.multiplicity)
+        many = curvature is None and data.n_rows > PACKED_ROWS  # few rows grow in memory that is kept for the next tree
         if is_list_loss(loss):
-            return rankings.ranking.gradients(loss, self._lists_of(loss, data), scores, data, curvature, self._pool)
+            made = rankings.ranking.gradients(loss, self._lists_of(loss, data), scores, data, curvature, self._pool)
+            return replace(made, disposable=many)
         run, g, constant = self._formulas.of(loss), np.empty(scores.shape, np.float32), curvature is not None
         h = np.empty(scores.shape, np.float32) if curvature is None else self._constant(data, scores.shape, curvature)
         weight = NO_WEIGHT if data.weight is None else data.weight
@@ -133,7 +135,6 @@ class Cpu:
         out = (g[0], h[0]) if single_output else (g, h)
         times = FORMULA if single_output else 1
         self._by_rows(data.n_rows, lambda a, b: run(*rows, loss.parameter, constant, a, b, *out), times)
-        many = not constant and data.n_rows > PACKED_ROWS  # few rows are grown in memory that is kept for the next tree
         gradients = Gradients(g, h, data.multiplicity, disposable=many)
         of_run = *rows, loss.parameter, constant, 0, data.n_rows, *out
         self._rounds.note("gradients", gradients, scores, run, of_run)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.builders import GRADIENT_KINDS, TEAMS, assert_same_tree, eager_threads, model_bytes, random_case
 from support.builders import random_gradients as gradients_of
-from support.cpu_shards import even, place
+from support.cpu_shards import assert_shard_parity
 from support.examples import crossed, examples
 from support.gpu_shards import place as gpu_place
 from support.gpu_shards import whole_stretches
@@ -86,11 +86,8 @@ def test_every_machine_on_the_cpu_makes_the_same_model(
     if machine == "cpu":
         assert_parity(recipe, case.data, machine, seed=3, threads=(1, 2, 4))
         return
-    expected = model_bytes(boost(recipe, case.data, TEAMS[1], seed=3))
+    expected = assert_shard_parity(recipe, case)
     assert expected != model_bytes(boost(replace(recipe, growth=growth), case.data, TEAMS[1], seed=3))
-    for ends in ([400], even(400, 3)):
-        backend, data = place(case, ends)
-        assert model_bytes(boost(recipe, data, backend, seed=3)) == expected
 
 
 def test_a_gpu_refuses_costs() -> None:
@@ -120,10 +117,7 @@ def test_every_machine_draws_by_weights(sampling: Sampling, learners: Selection,
         found = assert_parity(recipe, case.data, machine, seed=3, order="random", threads=(1, 3))
         assert not any((tree.nodes.feature == 1).any() for tree in found.trees)
         return
-    expected = model_bytes(boost(recipe, case.data, TEAMS[1], seed=3))
-    for ends in ([400], even(400, 3)):
-        backend, data = place(case, ends)
-        assert model_bytes(boost(recipe, data, backend, seed=3)) == expected
+    assert_shard_parity(recipe, case)
 
 
 @pytest.mark.slow

@@ -22,7 +22,7 @@ from support.builders import (
     random_case,
     random_gradients,
 )
-from support.cpu_shards import even, place
+from support.cpu_shards import assert_shard_parity
 from support.examples import crossed, examples
 from support.gpu_shards import place as gpu_place
 from support.gpu_shards import whole_stretches
@@ -127,10 +127,7 @@ def test_every_machine_makes_the_same_model(
     if machine != "shards":
         assert_parity(recipe, case.data, machine, seed=3, order="random", threads=(1, 2, 3, 4))
         return
-    expected = model_bytes(boost(recipe, case.data, TEAMS[1], seed=3))
-    for ends in ([400], even(400, 3)):
-        backend, data = place(case, ends)
-        assert model_bytes(boost(recipe, data, backend, seed=3)) == expected
+    assert_shard_parity(recipe, case)
 
 
 @pytest.mark.slow

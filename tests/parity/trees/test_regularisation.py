@@ -21,7 +21,7 @@ from support.builders import (
     random_case,
     random_gradients,
 )
-from support.cpu_shards import even, place
+from support.cpu_shards import assert_shard_parity
 from support.examples import crossed, examples
 from support.gpu_shards import place as gpu_place
 from support.gpu_shards import whole_stretches
@@ -102,10 +102,7 @@ def test_every_machine_makes_the_same_model(
         most = growth.limits.largest_value
         assert max(float(np.abs(tree.value).max()) for tree in model.trees) <= most
         return
-    expected = model_bytes(boost(recipe, case.data, TEAMS[1], seed=3))
-    for ends in ([400], even(400, 3)):
-        backend, data = place(case, ends)
-        assert model_bytes(boost(recipe, data, backend, seed=3)) == expected
+    assert_shard_parity(recipe, case)
 
 
 @pytest.mark.slow
