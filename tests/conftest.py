@@ -16,6 +16,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # before NumPy: threads of 
 import numpy as np
 import pytest
 from hypothesis import settings
+from support.order import long_ones_first
 
 from gpuboost.backends.cpu.compilation import background
 from gpuboost.backends.cpu.compilation.first_fit import FIRST_FITS
@@ -43,18 +44,19 @@ def pytest_sessionstart() -> None:
 
 
 @pytest.hookimpl(trylast=True)  # once those that are not to run are left out
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put ``tests/cuda`` in the middle, where the second of two workers begins.
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Put ``tests/cuda`` in the middle, where the second of two workers begins, and long tests before all others.
 
-    Those tests compile no kernels of the CPU, but for two files, which come last. So the workers do not begin with the
-    same ones, at the same time.
+    Those of ``tests/cuda`` compile no kernels of the CPU, but for two files, which come last. So the workers do not
+    begin with the same ones, at the same time.
     """
     folder = Path(__file__).parent / "cuda"
     cuda = [item for item in items if folder in item.path.parents]
     cuda.sort(key=lambda item: item.path.name in {"test_growing.py", "test_lock_step.py"})
     others = [item for item in items if folder not in item.path.parents]
     half = len(items) // 2
-    items[:] = [*others[:half], *cuda, *others[half:]]
+    of_worker = getattr(config, "workerinput", {"workercount": 1})  # which pytest-xdist gives to its processes
+    items[:] = long_ones_first([*others[:half], *cuda, *others[half:]], of_worker["workercount"])
 
 
 def pytest_collection_finish() -> None:

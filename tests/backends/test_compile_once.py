@@ -119,6 +119,7 @@ print("called", *started)
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_processes_that_start_together_share_the_work(tmp_path: Path) -> None:
     environment = os.environ | {"GPUBOOST_CACHE_DIR": str(tmp_path)}
     command = [sys.executable, "-c", CALL_KERNELS]

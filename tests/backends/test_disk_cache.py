@@ -216,6 +216,7 @@ for text in sys.argv[1:]:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_code_of_several_processes_is_not_mixed(tmp_path: Path) -> None:
     """Each loss is compiled by a process of its own; then one process has all of them from the disk."""
     each = ["LambdaMART()", "LambdaMART(metric='map')"]

@@ -105,6 +105,7 @@ EACH = [pytest.param(kind, marks=marks_of(kind)) for kind in KINDS]
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("kind", EACH)
 def test_bytes_are_those_of_one_thread(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     roles = counted(monkeypatch, kernel, "grow")
@@ -295,6 +296,7 @@ def test_warm_up_waits_for_it(started: list[Process]) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.usefixtures("eager")
 def test_the_variants_compiled_in_the_background_are_those_of_trees(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

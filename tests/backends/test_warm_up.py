@@ -51,6 +51,7 @@ def test_every_kind_is_fitted():
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     "kept", ["growth_*", pytest.param("nothing", marks=pytest.mark.thorough)]
 )  # the kernels of growth take two thirds of the time

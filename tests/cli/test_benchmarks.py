@@ -292,6 +292,7 @@ def test_a_small_run_of_quality_says_what_a_difference_means(
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_small_run_from_end_to_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -147,6 +147,7 @@ def test_streams_are_timed_against_one_tree_at_a_time():
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_trainings_in_lock_step_are_timed_and_counted():
     small = Options(small=True, peers=(), threads=1, repeats=1, tell=lambda line: None)
     with emulated_gpu():
@@ -202,6 +203,7 @@ def test_kernels_are_timed_one_by_one(rng):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     "count",
     [  # tests/cuda/budgets count the first two, too

@@ -62,6 +62,7 @@ def test_a_curve_is_the_losses_of_its_rounds() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_small_run_prints_tables_keeps_numbers_and_draws(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -55,6 +55,7 @@ def check_ptx(text: str, functions: tuple[DeviceFunction, ...]) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_resources(architecture):
     for text, functions in usual():
@@ -72,6 +73,7 @@ def test_no_product_is_fused_and_no_atomic_operation_spins():
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_every_loss_and_every_shape_of_a_tree():
     for text, functions in others():
         check_ptx(text, functions)

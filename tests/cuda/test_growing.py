@@ -196,6 +196,7 @@ for growth in (DepthWise(limits), LeafWise(limits), Oblivious(limits)):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("build", ["thread", "address"])
 def test_no_race_and_no_stray_access(build: str) -> None:
     result = sanitized(build, UNDER_A_SANITIZER, build)

@@ -63,6 +63,7 @@ runtime.wait()
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("sanitize", "how", "n"),
     [

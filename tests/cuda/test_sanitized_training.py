@@ -77,6 +77,7 @@ else:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("sanitize", ["address", "thread"])
 def test_trainings(sanitize):
     """Several outputs, by one tree too; drawn rows, control variates, lengths of leaves, constraints, shared rows."""
@@ -86,6 +87,7 @@ def test_trainings(sanitize):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("sanitize", ["address", "thread"])
 def test_metrics(sanitize):
     """Of two and of several classes and of rankings, with weights and without, equal scores among them."""
@@ -94,6 +96,7 @@ def test_metrics(sanitize):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_blocks_do_not_race():
     result = sanitized("thread", TRAIN, "blocks")
     assert result.returncode == 0, result.stdout

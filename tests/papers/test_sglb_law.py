@@ -197,11 +197,13 @@ def check_short_chains_of_random_shapes() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_law_of_the_scores_is_the_one_of_the_theorem() -> None:
     check_stationary_law()
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_law_holds_where_shapes_are_drawn_at_random() -> None:
     """P is known then, and there is no gradient in the law."""
     check_stationary_law(random_from=0)

@@ -75,6 +75,7 @@ def measured(sampling: Any, **noise: Any) -> tuple[float, float]:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     "exact", [gb.MVS(0.1, frozen_from=300), pytest.param(gb.UniformSampling(0.1), marks=pytest.mark.thorough)]
 )

@@ -342,6 +342,7 @@ for growth, loss, per in trees:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("build", ["thread", "address"])
 def test_no_race_and_no_stray_access(build: str) -> None:
     result = sanitized(build, UNDER_A_SANITIZER, build)
