@@ -33,12 +33,14 @@ settings.load_profile("steady")
 def pytest_sessionstart() -> None:
     """Leave fits and predictions to kernels: NumPy would have the first ones, and the kernels would not be tested.
 
-    And start no process that compiles beside the tests, which use all processors: each loads all libraries first.
+    And start no process that compiles beside the tests, which use all processors: each loads all libraries first. What
+    processes of other tests have compiled by then is not looked for: a test finds the same kernels in any order.
     """
     FIRST_FITS.end()
     FIRST.end()
     HELPER.start = lambda *_, **__: None
     background.start_process = lambda *_, **__: None
+    background.is_noted = {background.PREDICTION}.__contains__
     if usable_folder():
         note(background.PREDICTION)
 
