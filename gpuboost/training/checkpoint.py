@@ -89,7 +89,7 @@ class CheckpointState:
                 f"n_estimators: of a fit that goes on, those before the checkpoint count; it holds {self.done} rounds, "
                 f"and {recipe.rounds} are asked for."
             )
-        return replace(recipe, rounds=recipe.rounds - self.done)
+        return replace(recipe, rounds=recipe.rounds - self.done) if self.done else recipe
 
     def check_watched(self, plan: Plan) -> None:
         """Raise RecipeError if eval sets or metrics differ from those of the interrupted fit."""

@@ -114,16 +114,20 @@ def with_encoding(
     if start is None:
         policy = chosen_policy(params, found.columns, recipe)
         if policy == PARTITION:
-            return found, replace(recipe, permutations=0)  # x of a stored Dataset is not read
+            return found, _without_statistics(recipe)  # x of a stored Dataset is not read
         bins = found.dataset.max_bins if found.dataset is not None else int(params["max_bins"])
         made = encoded(found.x, found.columns, found.cuts, policy, target, max_bins=bins, **options)
     else:
         check_continued(params, found.columns)
         if found.columns.statistics is None:
-            return found, replace(recipe, permutations=0)
+            return found, _without_statistics(recipe)
         made = encoded_again(found.x, found.columns, found.columns.statistics, found.cuts, target, **options)
     recipe = recipe_of(recipe, made, found.columns.n_features)
     return replace(found, rows=made.x, columns=made.columns, cuts=made.cuts, binning=made.binning, dataset=None), recipe
+
+
+def _without_statistics(recipe: Recipe) -> Recipe:
+    return replace(recipe, permutations=0) if recipe.permutations else recipe
 
 
 def _agree_on_missing(params: Mapping[str, Any], columns: Columns, made: str, advice: str) -> None:

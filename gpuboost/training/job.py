@@ -78,7 +78,8 @@ def job(
     recipe = run.remaining(recipe)
     monitoring = monitoring.in_turn(recipe.sequences)
     warn_of_light_weights(recipe, target.rows.weight, len(target.y))
-    recipe = replace(recipe, sampling=for_training_rows(recipe.sampling, learn, target.rows.kept))
+    sampling = for_training_rows(recipe.sampling, learn, target.rows.kept)
+    recipe = recipe if sampling is recipe.sampling else replace(recipe, sampling=sampling)  # whose pieces are checked
     _check_start(recipe, target, start)
     resume = None if start is None else start.ensemble
     automatic = params["device"] == "auto" and place is None
