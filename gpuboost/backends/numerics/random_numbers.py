@@ -8,18 +8,21 @@ from gpuboost.kernels.common.normal_table import TABLE
 from gpuboost.keys import Key
 from gpuboost.types import Array
 
+_LOW, _SHIFT = np.uint64(0xFFFF_FFFF), np.uint64(32)
+_FACTORS = np.array([[0xD251_1F53], [0xCD9E_8D57]], np.uint64)
+_ADDED = np.arange(10, dtype=np.uint64)[:, None, None] * np.array([[0x9E37_79B9], [0xBB67_AE85]], np.uint64)
+"""(10, 2, 1): what the words of the seed have gained by each of the ten rounds"""
+
 
 def philox(blocks: Array, key: Key) -> Array:
     """(b, 4) uint64 below 2**32: Philox4x32-10 at counter (block, iteration, stream). blocks (b,) uint64."""
-    low, shift = np.uint64(0xFFFF_FFFF), np.uint64(32)
-    seed_low, seed_high, iteration, stream = (np.uint64(word) for word in key.words)
-    c = [blocks & low, blocks >> shift, np.full_like(blocks, iteration), np.full_like(blocks, stream)]
-    for _ in range(10):
-        p0, p1 = np.uint64(0xD251_1F53) * c[0], np.uint64(0xCD9E_8D57) * c[2]
-        c = [(p1 >> shift) ^ c[1] ^ seed_low, p1 & low, (p0 >> shift) ^ c[3] ^ seed_high, p0 & low]
-        seed_low = (seed_low + np.uint64(0x9E37_79B9)) & low
-        seed_high = (seed_high + np.uint64(0xBB67_AE85)) & low
-    return np.stack(c, axis=1)
+    seed_low, seed_high, iteration, stream = key.words
+    even = np.stack((blocks & _LOW, np.full_like(blocks, iteration)))  # words 0 and 2 of the counter
+    odd = np.stack((blocks >> _SHIFT, np.full_like(blocks, stream)))
+    for words in (np.array([[seed_low], [seed_high]], np.uint64) + _ADDED) & _LOW:
+        products = _FACTORS * even
+        even, odd = (products >> _SHIFT)[::-1] ^ odd ^ words, (products & _LOW)[::-1]
+    return np.stack((even[0], odd[0], even[1], odd[1]), axis=1)
 
 
 def uniform_bits(n: int, key: Key) -> Array:
