@@ -43,7 +43,7 @@ def real_gpu(gpu: CupyRuntime) -> CupyRuntime:
 
 def rows(n: int, d: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """(n, d) float32 with ties, constants and missing values, and a target of several features."""
-    n = min(n, 1_000) if EMULATED else n
+    n = min(n, 300) if EMULATED else n
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(n, d)).astype(np.float32)
     x[:, d // 2] = np.round(x[:, d // 2])

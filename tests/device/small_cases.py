@@ -53,8 +53,8 @@ def main(parts: Iterable[int] = range(PARTS)) -> None:
         if case == len(CASES):
             _other_estimators(x, y)
             continue
-        params = CASES[case]
-        model = gb.GradientBoostingRegressor(n_estimators=4, max_depth=4, device="cuda", random_state=0, **params)
+        params = CASES[case] if "base_learner" in CASES[case] else {"max_depth": 4, **CASES[case]}
+        model = gb.GradientBoostingRegressor(n_estimators=4, device="cuda", random_state=0, **params)
         model.fit(x, y, sample_weight=rng.integers(1, 4, 700), eval_set=(x[:50], y[:50]))
         model.predict(x)
         if "base_learner" not in params:
