@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 from emulator.sanitizer import sanitized
+from support.hostile import every_cuda_kernel
 from support.hostile.campaign import Tally
-from support.hostile.every_cuda_kernel import parts
 
 from gpuboost.kernels.disk_cache import folders
 
@@ -33,22 +33,38 @@ def _folder() -> Path:
     return base / "gpuboost" / f"checked-{folders._digest()}"
 
 
+def run_cases(**environment: str) -> dict[str, list[str]]:
+    """The cases of CPU kernels, in a process of their own: their names, and which kernels they called."""
+    done = subprocess.run(
+        [sys.executable, "-m", "support.hostile.every_kernel"],
+        cwd=TESTS,
+        env={**os.environ, "PYTHONPATH": str(TESTS), **environment},
+        capture_output=True,
+        text=True,
+        timeout=3600,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    found: dict[str, list[str]] = json.loads(done.stdout)
+    assert not found["failed"], "\n".join(found["failed"])
+    assert not found["missing"], "\n".join(found["missing"])
+    return found
+
+
+@pytest.mark.slow
+def test_the_cases_call_every_cpu_kernel() -> None:
+    """Unchecked, which takes seconds: a kernel that no case calls is seen before the long test below."""
+    assert run_cases()["reached"]
+
+
 @pytest.mark.thorough
 def test_every_cpu_kernel_keeps_within_its_arrays(tally: Tally) -> None:
     """Indices of arrays; plain addresses are checked by the test below."""
-    environment = {**os.environ, "NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(_folder()), "PYTHONPATH": str(TESTS)}
-    command = [sys.executable, "-m", "support.hostile.every_kernel"]
-    done = subprocess.run(
-        command, cwd=TESTS, env=environment, capture_output=True, text=True, timeout=3600, check=False
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    found = json.loads(done.stdout)
+    found = run_cases(NUMBA_BOUNDSCHECK="1", NUMBA_CACHE_DIR=str(_folder()))
     tally.add("cases", len(found["cases"]))
     tally.add("kernels reached", len(found["reached"]))
     tally.show("cases", found["cases"])
     tally.show("CPU kernels reached", found["reached"])
-    assert not found["failed"], "\n".join(found["failed"])
-    assert not found["missing"], "\n".join(found["missing"])
 
 
 @pytest.mark.thorough
@@ -123,30 +139,43 @@ def cuda_kernels() -> set[str]:
     return {name for text in texts for name in re.findall(pattern, text) if name != "__launch_bounds__"}
 
 
+@pytest.mark.slow
+def test_the_work_launches_every_cuda_kernel() -> None:
+    """Without a sanitizer, as above."""
+    names = every_cuda_kernel.launched()
+    assert cuda_kernels() == names, sorted(cuda_kernels() ^ names)
+
+
 LAUNCHES = (
     "import json, sys; from support.hostile.every_cuda_kernel import launched; "
     "print('launched:' + json.dumps(sorted(launched(*map(int, sys.argv[1:])))))"
 )
 
 
-@pytest.mark.thorough
-def test_every_cuda_kernel_keeps_within_its_memory(tally: Tally) -> None:
-    result = sanitized("address", LAUNCHES, timeout=1800)
-    assert result.returncode == 0, result.stdout[-3000:]
-    names = set(json.loads(result.stdout.rpartition("launched:")[2]))
+def launched_under(sanitizer: str, processes: int | None, tally: Tally) -> set[str]:
+    """Names of the kernels that the work launches, divided among processes; None: one for each part."""
+    names: set[str] = set()
+    parts = len(every_cuda_kernel.parts())
+    for first in range(processes or parts):
+        some = range(first, parts, processes or parts)
+        result = sanitized(sanitizer, LAUNCHES, *map(str, some), timeout=1800)
+        assert result.returncode == 0, f"parts {[*some]}: {result.stdout[-3000:]}"
+        names |= set(json.loads(result.stdout.rpartition("launched:")[2]))
+    tally.add("parts of the work", parts)
     tally.add("kernels launched", len(names))
     tally.show("CUDA kernels launched", names)
+    return names
+
+
+@pytest.mark.thorough
+def test_every_cuda_kernel_keeps_within_its_memory(tally: Tally) -> None:
+    """In four processes: under a sanitizer a module keeps the stacks of its threads, and Linux limits the mappings."""
+    names = launched_under("address", 4, tally)
     assert cuda_kernels() == names, sorted(cuda_kernels() ^ names)
 
 
 @pytest.mark.thorough
 def test_no_cuda_kernel_has_a_race(tally: Tally) -> None:
-    """Each part of the work in a process of its own: the thread sanitizer's memory does not reach for all of it."""
-    names: set[str] = set()
-    for part in range(len(parts())):
-        result = sanitized("thread", LAUNCHES, str(part), timeout=900)
-        assert result.returncode == 0, f"part {part}: {result.stdout[-3000:]}"
-        names |= set(json.loads(result.stdout.rpartition("launched:")[2]))
-        tally.add("parts of the work")
-    tally.add("kernels launched", len(names))
+    """In a process for each part: the thread sanitizer's memory does not reach for all of it."""
+    names = launched_under("thread", None, tally)
     assert cuda_kernels() == names, sorted(cuda_kernels() ^ names)

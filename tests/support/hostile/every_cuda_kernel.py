@@ -23,6 +23,7 @@ from support.rules import OF_EACH_KIND
 from gpuboost import losses
 from gpuboost.backends.cuda.backend import Cuda
 from gpuboost.backends.cuda.inputs.matrix import CudaMatrix
+from gpuboost.backends.cuda.prediction.forest import MOST_FEATURES
 from gpuboost.backends.numerics.probabilities import ThresholdRule
 from gpuboost.boosting import boost
 from gpuboost.growth import DepthWise, LeafWise, Oblivious
@@ -36,8 +37,8 @@ from gpuboost.types import Limits, Noise, TrainingSet
 OF_PYTHON = {"row_factors", "row_scores", "row_draws", "row_noise"}  # kernels whose text is Python
 
 
-def launched(part: int | None = None) -> set[str]:
-    """Names of the kernels of CUDA C that a part of the work launches, one by one or in a graph; None: all of it."""
+def launched(*some: int) -> set[str]:
+    """Names of the kernels of CUDA C that some parts of the work launch, one by one or in a graph; none given: all."""
     names: set[str] = set()
     start = launch.Kernel._run
 
@@ -47,8 +48,9 @@ def launched(part: int | None = None) -> set[str]:
 
     launch.Kernel._run = noted  # type: ignore[method-assign]
     try:
-        for work in parts() if part is None else (parts()[part],):
-            work()
+        works = parts()
+        for part in some or range(len(works)):
+            works[part]()
     finally:
         launch.Kernel._run = start  # type: ignore[method-assign]
     return names - OF_PYTHON
@@ -63,6 +65,8 @@ def parts() -> tuple[Callable[[], object], ...]:
         _matrix,
         _lists,
         _verbs,
+        _evaluated,
+        _staged,
         *(partial(_train, case.x, *training) for training in trainings),
     )
 
@@ -106,6 +110,26 @@ def _verbs() -> None:
     backend.loss_value(loss, scores, data.y, data.row_weight())
     backend.to_host(backend.losses(loss, scores, data))
     runtime.wait()
+
+
+def _evaluated() -> None:
+    """Rounds that add their tree to the scores of other rows."""
+    backend, data = Cuda(emulated_runtime()), random_case(3, 150, 6, most_cuts=30).data
+    scores = backend.start(data, np.zeros(1))
+
+    def evaluate(trees: Any, factor: float, _scale: float) -> None:
+        for tree in trees:
+            backend.add_tree(scores, tree, factor, data.bins, data.cuts)
+
+    boost(Recipe(losses.SquaredError(), 3, growth=DepthWise(Limits(8, 3))), data, backend, evaluate=evaluate)
+    backend.to_host(scores)
+
+
+def _staged() -> None:
+    """Predictions with more features than trees can be laid out as complete ones for."""
+    backend, case = Cuda(emulated_runtime()), random_case(3, 150, MOST_FEATURES + 1, missing=0.0, categorical=0.0)
+    ensemble = boost(Recipe(losses.SquaredError(), 1), case.data, backend)
+    backend.to_host(backend.predict(ensemble, np.tile(case.x, (2 + 32 * backend._runtime.sm_count // 150, 1))))
 
 
 def recipes() -> tuple[Recipe, ...]:

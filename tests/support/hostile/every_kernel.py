@@ -97,16 +97,18 @@ def cases() -> Iterator[tuple[str, Callable[[], object]]]:
     yield from _repeated()
 
 
-def _fit(target: Array | None = None, rows: Any = None, kind: str = "Regressor", **params: Any) -> Any:
+def _fit(
+    target: Array | None = None, rows: Any = None, kind: str = "Regressor", eval_set: Any = None, **params: Any
+) -> Any:
     import gpuboost as gb
 
     x, y = data()
     made = getattr(gb, f"GradientBoosting{kind}")(**{"n_estimators": 3, "random_state": 0, "n_jobs": 2, **params})
-    return made.fit(x if rows is None else rows, y if target is None else target)
+    return made.fit(x if rows is None else rows, y if target is None else target, eval_set=eval_set)
 
 
 def _losses() -> Iterator[tuple[str, Callable[[], object]]]:
-    from gpuboost import losses
+    from gpuboost import DataParallel, LineSearchStep, losses
 
     _, y = data()
     positive, binary, three = np.exp(y / 4), y > 1, np.digitize(y, [0.5, 1.5])
@@ -116,8 +118,6 @@ def _losses() -> Iterator[tuple[str, Callable[[], object]]]:
         yield f"loss {name}", lambda name=name: _fit(positive, loss=name)
     for name in ("logistic", "exponential", "logitboost", "smoothed_zero_one"):
         yield f"loss {name}", lambda name=name: _fit(binary, kind="Classifier", loss=name)
-    from gpuboost import LineSearchStep
-
     yield "a line search per leaf", lambda: _fit(loss="huber", step=LineSearchStep("leaf"))
     yield "loss softmax", lambda: _fit(three, kind="Classifier")
     several = np.column_stack([y, y**2, -y])
@@ -125,7 +125,9 @@ def _losses() -> Iterator[tuple[str, Callable[[], object]]]:
         yield f"three targets, {loss}", lambda loss=loss: _fit(several, loss=loss)
     for growth in ("depthwise", "leafwise"):
         shared = {"multi_output": "one_tree", "growth": growth, "max_leaves": 9}
-        yield f"one tree, {growth}", lambda shared=shared: _fit(several, categorical_features=[1], **shared)
+        for machine in ({}, {"execution": DataParallel(2)}):
+            given = {**shared, **machine, "categorical_features": [1]}
+            yield f"one tree, {given}", lambda given=given: _fit(several, **given)
     own = losses.custom(lambda y, f: (y - f) ** 2, lambda y, f: 2.0 * (f - y), lambda y, f: 2.0, smoothness=2.0)
     yield "own loss", lambda: _fit(loss=own)
     for step in ("newton", "gradient", "constant", "line_search"):
@@ -347,10 +349,12 @@ def _repeated() -> Iterator[tuple[str, Callable[[], object]]]:
         with patch.object(RepeatedRounds, "waits", False):
             return _fit(n_jobs=1, **given)
 
-    classes = {"target": np.digitize(data()[1], [0.5, 1.5]), "kind": "Classifier"}
+    x, y = data()
+    classes = {"target": np.digitize(y, [0.5, 1.5]), "kind": "Classifier"}
     for several, categories in product(({}, classes), (None, [1])):
         given = {**several, "categorical_features": categories}
         yield f"repeated {categories} {len(several)}", lambda given=given: repeated(given)
+    yield "repeated, few rows to evaluate", lambda: repeated({"eval_set": [(x[:50], y[:50])]})
 
 
 def _divided_trees() -> Iterator[tuple[str, Callable[[], object]]]:
