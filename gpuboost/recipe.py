@@ -114,7 +114,7 @@ class Recipe:
     def counts(self) -> bool:
         """True if rounds differ by the numbers of their random streams alone, each one more than in the round before.
 
-        What is drawn is then drawn by kernels: rows, features of nodes and levels, noise on gains, single cuts.
+        What is drawn is then drawn by kernels: rows, features of trees, levels and nodes, noise on gains, single cuts.
         """
         plain = type(self.execution), type(self.langevin), type(self.multi_output)
         rows, known = declared(SamplingTraits, self.sampling), type(self.growth) in (DepthWise, Oblivious, SignStump)

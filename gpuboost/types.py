@@ -286,8 +286,10 @@ class Candidates:
     """RGBM's J: the weak learners that compete in one tree.
 
     ``root`` holds the cuts by which each feature may split the root: bit c of 256 allows the split that sends bins
-    0 .. c left; a feature without a bit may not split the root. ``by_node`` draws that many features for every node,
-    or, with ``by_level``, for every level; with ``weights``, each in proportion to its weight.
+    0 .. c left; a feature without a bit may not split the root. ``by_tree`` is the draw that has ``features`` for
+    its result, out of all features, so that a machine can repeat it with another number. ``by_node`` draws that
+    many features for every node, or, with ``by_level``, for every level; with ``weights``, each in proportion to
+    its weight.
     """
 
     features: NDArray[np.int32]  # (t,) increasing; at least one
@@ -298,6 +300,7 @@ class Candidates:
     cuts: Key | None = None  # stream of the one cut of each feature that competes in a node; None: all compete
     weights: NDArray[np.float64] | None = None  # (t,) positive, of the draws of ``by_node``; None: equal ones
     costs: SplitCosts | None = None  # None: splits cost nothing
+    by_tree: tuple[int, Key] | None = None  # number of features, and their stream; None: not drawn, or otherwise
 
     @property
     def chooses_by_more(self) -> bool:

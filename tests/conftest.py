@@ -16,12 +16,10 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # before NumPy: threads of 
 import numpy as np
 import pytest
 from hypothesis import settings
+from support.kernels_at_once import leave_all_to_kernels
 from support.order import long_ones_first
 
 from gpuboost.backends.cpu.compilation import background
-from gpuboost.backends.cpu.compilation.first_fit import FIRST_FITS
-from gpuboost.backends.cpu.compilation.warm_up import HELPER
-from gpuboost.backends.prediction.first_rows import FIRST
 from gpuboost.kernels.disk_cache.folders import note, usable_folder
 
 settings.register_profile("steady", max_examples=15, derandomize=True, deadline=None, print_blob=True)
@@ -31,16 +29,8 @@ settings.load_profile("steady")
 
 
 def pytest_sessionstart() -> None:
-    """Leave fits and predictions to kernels: NumPy would have the first ones, and the kernels would not be tested.
-
-    And start no process that compiles beside the tests, which use all processors: each loads all libraries first. What
-    processes of other tests have compiled by then is not looked for: a test finds the same kernels in any order.
-    """
-    FIRST_FITS.end()
-    FIRST.end()
-    HELPER.start = lambda *_, **__: None
-    background.start_process = lambda *_, **__: None
-    background.is_noted = {background.PREDICTION}.__contains__
+    """Leave fits and predictions to kernels: NumPy would have the first ones, and the kernels would not be tested."""
+    leave_all_to_kernels()
     if usable_folder():
         note(background.PREDICTION)
 

@@ -82,8 +82,16 @@ class GroupDraw:
     rule: RandomGroups
     of: Partition
 
+    @property
+    def repeatable(self) -> bool:
+        """True if what is drawn are features themselves."""
+        return self.of.group_of is None and is_one_of(self.rule.groups, ("feature",))
+
     def draw(self, n_groups: int, key: Key) -> Candidates:
-        drawn = subset(count_of(self.rule.t, self.of.count), self.of.count, key)
+        count = count_of(self.rule.t, self.of.count)
+        drawn = subset(count, self.of.count, key)
+        if self.repeatable:
+            return Candidates(drawn, by_tree=(count, key) if count < n_groups else None)
         members = self.of.members(drawn)
         return Candidates(members) if self.rule.groups != "root" else at_the_root(members, n_groups)
 

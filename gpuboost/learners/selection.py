@@ -27,7 +27,7 @@ class SelectionTraits:
 
     groups: Any = "feature"  # kind of groups, as in ``RandomGroups``
     prepared: Callable[[Cuts, int], Any] | None = None
-    repeatable: bool = False  # True: the draws of a round differ from those of others by the key of ``by_node`` alone
+    repeatable: bool = False  # True: the draws of rounds differ by the key of ``by_tree`` or ``by_node`` alone
     keeps_gains: bool = False  # True: the prepared rule has ``observe`` and ``recall``, for the gains of past rounds
     observe: Callable[[Sequence[Structure]], None] | None = None  # of a prepared rule: gains of a round's trees
     recall: Callable[[Ensemble], None] | None = None  # of a prepared rule: those of a model to continue

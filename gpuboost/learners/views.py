@@ -38,7 +38,7 @@ class ViewDraw:
         drawn = self.rules[view].draw(self.features.shape[1], key)
         known = self.last.get(view)
         if known is None or known[0] is not drawn:  # the same object again, so that a backend recognises it
-            known = drawn, replace(drawn, features=self.features[view][drawn.features])
+            known = drawn, replace(drawn, features=self.features[view][drawn.features], by_tree=None)
             self.last[view] = known
         return known[1]
 

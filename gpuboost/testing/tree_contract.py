@@ -11,6 +11,7 @@ from typing import cast
 import numpy as np
 
 from gpuboost import losses
+from gpuboost.backends.numerics.feature_subsets import subset
 from gpuboost.backends.optional_verbs import OneTreeGrower
 from gpuboost.backends.reference.backend import Reference
 from gpuboost.growth import DepthWise, Growth, LeafWise, Oblivious, SignStump
@@ -62,9 +63,11 @@ class TreeContract(MachineCases, ABC):
         bits = np.zeros((3, 8), np.uint32)
         bits[1:, 0] = 0b101
         features = np.array([0, 2, 4], np.int32)
-        for candidates in (Candidates(features), Candidates(features, bits), Candidates(features, by_node=(2, KEY))):
+        case = self._case(4, target="real", categorical=0.0)
+        drawn = Candidates(subset(2, case.data.cuts.n_features, KEY), by_tree=(2, KEY))
+        of_nodes = Candidates(features, by_node=(2, KEY))
+        for candidates in (Candidates(features), Candidates(features, bits), drawn, of_nodes):
             for growth in (DepthWise(Limits(12, 4)), LeafWise(Limits(7, 5))):
-                case = self._case(4, target="real", categorical=0.0)
                 self._as_defined(case, grow_once(losses.SquaredError(), growth, candidates))
 
     @needs("one_tree")

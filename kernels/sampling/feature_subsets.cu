@@ -1,5 +1,6 @@
 // Features that compete in a node: a random subset of the candidates for each number that a node may have, or for each
-// depth, the one that backends/numerics/feature_subsets.py draws on the host. In front: common.cuh, philox.cuh.
+// depth, the one that backends/numerics/feature_subsets.py draws on the host. In front: common.cuh, philox.cuh,
+// subset.cuh.
 
 // zlib.crc32 of the text ``/number``, continued from ``crc``: gpuboost/keys.py folds a number into a name in this way.
 static __device__ u32 folded(u32 crc, u32 number)
@@ -30,8 +31,7 @@ static __device__ __forceinline__ Stream stream_of(i32 v, const Stream &of_tree,
     return {of_tree.seed_low, of_tree.seed_high, (u32)v, nodes};
 }
 
-// ``count`` of 0 .. of - 1 as bits of chosen, ``words`` words to a node; a thread to a node (Floyd 1987: item of - count
-// + i stands for itself, or for one before it that fraction i of the stream names, if that one was not taken yet).
+// ``count`` of 0 .. of - 1 as bits of chosen, ``words`` words to a node; a thread to a node.
 extern "C" __global__ void __launch_bounds__(64)
 draw_features(i32 count, i32 of, i32 words, i32 n_nodes, u32 seed_low, u32 seed_high, const u32 *iteration, u32 name,
               u32 nodes, i32 numbered, u32 *chosen)
@@ -45,12 +45,8 @@ draw_features(i32 count, i32 of, i32 words, i32 n_nodes, u32 seed_low, u32 seed_
         for (i32 first = 0; first < count; first += 2) {
             const uint4 drawn = philox(stream, (u64)(first / 2));
             for (i32 i = first; i < min(first + 2, count); ++i) {
-                const u64 bits = i == first ? (u64)drawn.x << 21 | drawn.y >> 11 : (u64)drawn.z << 21 | drawn.w >> 11;
                 const i32 last = of - count + i;
-                i32 item = (i32)((f64)(i64)bits * 0x1p-53 * (f64)(last + 1));
-                if (own[item >> 5] >> (item & 31) & 1)
-                    item = last;
-                own[item >> 5] |= 1u << (item & 31);
+                take(own, named(drawn, i, last), last);
             }
         }
     }

@@ -107,6 +107,7 @@ MODELS = {
     ),
     "chains": (settings(clone(REGRESSOR).set_params(langevin=gb.Langevin()), "random_state", 0, 1, 2), X, Y, {}),
     "drawn rows": (settings(clone(REGRESSOR).set_params(sampling=gb.MVS(0.5)), "random_state", 0, 1), X, Y, {}),
+    "drawn features": (settings(clone(REGRESSOR).set_params(learners=3), "random_state", 0, 1), X, Y, {}),
     "shapes": (
         [clone(REGRESSOR).set_params(**given) for given in ({"max_depth": 2}, {"growth": "leafwise"}, {})], X, Y, {},
     ),

@@ -69,6 +69,8 @@ def _fits(number: int, tally: Tally, folder: Path) -> None:
         before = resident(), handles(), threading.active_count()
         for turn in range(number):
             fit(turn)
+            if turn % 100 == 99:
+                gc.collect()  # beside the many objects of a test session it runs too seldom to bound what waits for it
         gc.collect()
         after = resident(), handles(), _threads(before[2])
     tally.add("fits", number)

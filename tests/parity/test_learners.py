@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -190,12 +191,13 @@ def test_features_drawn_for_every_node_or_level(
 def test_the_subsets_are_those_of_the_host(key: Key) -> None:
     """All nodes up to four figures, also where the path has no number before the node's."""
     backend = Cuda(runtime := emulated_runtime())
+    arena: Any = SimpleNamespace(plan=SimpleNamespace(most_nodes=1_200, most_levels=20))
     for count, of in [(1, 1), (3, 9), (16, 32), (17, 33), (40, 41), (9, 9), (12, 9)]:
         for by_level in (False, True):
             candidates = Candidates(np.arange(of, dtype=np.int32), by_node=(count, key), by_level=by_level)
             draw, most = backend._subsets.drawn(candidates), 20 if by_level else 1_200
             backend._rounds._write_inputs()
-            found = backend._subsets.draw(draw, 1_200, 20, of)
+            found = backend._subsets.draw(draw, arena, of)
             assert found is not None
             bits = runtime.download(found.bits).reshape(most, found.words)
             for v in [*range(12), 19] if by_level else [*range(12), 99, 100, 1_000, 1_199]:
@@ -203,12 +205,13 @@ def test_the_subsets_are_those_of_the_host(key: Key) -> None:
                 assert chosen.tolist() == subset(count, of, candidates.node_key(v, v)).tolist()
 
 
-def test_a_tree_with_features_drawn_for_every_node_takes_one_launch_more() -> None:
+@pytest.mark.parametrize("drawn", [RandomByNode(3), RandomGroups(3)])
+def test_a_tree_with_drawn_features_takes_one_launch_more(drawn: Any) -> None:
     """In a graph that is recorded once, though every round draws others, without waiting for the device."""
     data, rounds = random_case(2, 400, 9).data, 6
     recipe = Recipe(losses.SquaredError(), rounds, 0.5, DepthWise(Limits(16, 4)))
     _, before = total_submitted(recipe, data)
-    ensemble, found = total_submitted(replace(recipe, learners=RandomByNode(3)), data)
+    ensemble, found = total_submitted(replace(recipe, learners=drawn), data)
     assert len({tree.nodes.feature.tobytes() for tree in ensemble.trees}) == rounds
     assert found["graph"] == before["graph"] == rounds - 2
     assert found["graph nodes"] == before["graph nodes"] + found["graph"]

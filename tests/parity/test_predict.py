@@ -17,7 +17,7 @@ from support.strategies import Array, probing_rows, random_cuts, random_ensemble
 from gpuboost.backends.cpu.backend import Cpu
 from gpuboost.backends.numerics.exact_sums import integers
 from gpuboost.backends.prediction import predictor
-from gpuboost.backends.prediction.few_binned_rows import MOST, scores_after, walked
+from gpuboost.backends.prediction.few_binned_rows import MOST, MOST_AFTER_ROUNDS, scores_after, walked
 from gpuboost.backends.prediction.flat_forest import FlatForest
 from gpuboost.backends.prediction.predictor import ForestPredictor
 from gpuboost.backends.prediction.raw_values import rows_of
@@ -316,7 +316,10 @@ def test_scores_after_each_of_several_rounds(categorical: float, k: int) -> None
     vector = [tuple(FittedTree(nodes, np.zeros(len(nodes.feature)), 1, 0) for _ in range(k)) for nodes in every]
     for left_alone in ((scores, rounds, factor, as_sparse(bins, default), cuts), (scores, vector, factor, bins, cuts)):
         assert scores_after(*left_alone) is None
-    assert scores_after(np.zeros((k, MOST + 1)), rounds, factor, binned(cuts, MOST + 1, 0), cuts) is None
+    assert (
+        scores_after(np.zeros((k, MOST_AFTER_ROUNDS + 1)), rounds, factor, binned(cuts, MOST_AFTER_ROUNDS + 1, 0), cuts)
+        is None
+    )
     np.testing.assert_array_equal(scores, expected)
 
 

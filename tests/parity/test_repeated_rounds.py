@@ -71,6 +71,8 @@ DRAWN: list[dict[str, Any]] = [
     {"sampling": WeightTrimming(0.8), "learners": RandomByLevel(2)},
     {"sampling": ImportanceSampling(0.5, score="loss"), "growth": Oblivious(Limits(4, 2))},
     {"loss": Softmax(3), "sampling": UniformSampling(0.6), **NODES},
+    {"learners": RandomGroups(2)},
+    {"loss": Softmax(3), "learners": RandomGroups(0.5), "growth": Oblivious(Limits(4, 2, random_strength=1.0))},
 ]
 """Pieces that draw by kernels, in the streams of their round."""
 
@@ -91,8 +93,9 @@ def test_rounds_that_count_are_repeated(drawn: dict[str, Any], pays: int, monkey
 
     monkeypatch.setattr(Cuda, "gradients", noted)
     assert watched(recipe, case, Cuda(runtime), together=4) == watched(recipe, case, Reference())
-    assert recipe.counts
-    assert not recipe.repeats
+    prepared = recipe.prepared(Reference(), case.data)
+    assert prepared.counts
+    assert not prepared.repeats
     assert len(through_verbs) < 6
     assert (runtime.cp.counts["kernel next_round"] > 0) == (pays == 1)
 
@@ -149,7 +152,7 @@ def test_a_model_is_continued_by_repeated_rounds(monkeypatch: pytest.MonkeyPatch
             {"sampling": MVS(0.5, frozen_from=5)},
             {"rates": tuple(0.3 / (1 + i // 10) for i in range(20))},
             {"growth": LeafWise(Limits(4, 3))},
-            {"learners": RandomGroups(1)},
+            {"learners": RandomGroups(1, groups=["a", "b", "a"])},
             {"sampling": UniformSampling(0.5, variance_control="horvitz_thompson")},
             {"averages": True, "learning_rate": 1.0},
         ],

@@ -33,7 +33,7 @@ from gpuboost.boosting import boost
 from gpuboost.data.category_groups import grouped
 from gpuboost.growth import DepthWise, LeafWise, Oblivious, SignStump
 from gpuboost.langevin import Langevin
-from gpuboost.learners import Linear, RandomByNode
+from gpuboost.learners import Linear, RandomByNode, RandomGroups
 from gpuboost.losses import (
     XENDCG,
     AbsoluteError,
@@ -97,6 +97,7 @@ def cases() -> tuple[Callable[[], set[Asked]], ...]:
         (some, drawn),
         (some, replace(drawn, langevin=Langevin())),
         (some, stumps),
+        (some, replace(level_wise, learners=RandomGroups(3))),
         *(
             (some, Recipe(loss, 2, growth=DepthWise(Limits(6, 6)), step=LineSearchStep(per)))
             for loss, per in ((Huber(), "leaf"), (AbsoluteError(), "tree"))

@@ -47,10 +47,10 @@ from gpuboost.backends.cuda.score_metrics import ScoreMetrics
 from gpuboost.backends.cuda.streams import CudaSlot, Side
 from gpuboost.backends.cuda.target import DeviceGradients, DeviceSample, Targets
 from gpuboost.backends.cuda.trees.all_reduce import AllReduce, RowsOfGpu
-from gpuboost.backends.cuda.trees.arena import Arena
+from gpuboost.backends.cuda.trees.arena import OF_LEVELS, OF_NODES, OF_TREE, Arena
 from gpuboost.backends.cuda.trees.grower import RowsToGrow, TreeOnDevice
 from gpuboost.backends.cuda.trees.plan import ArenaPlan
-from gpuboost.backends.cuda.trees.subsets import OF_LEVELS, OF_NODES, OF_TREE, Chosen, Draw, Subsets
+from gpuboost.backends.cuda.trees.subsets import Chosen, Draw, Subsets
 from gpuboost.backends.cuda.trees.tree_ring import SLOTS, DeviceTree, TreeRing, collected
 from gpuboost.backends.host.threads import ThreadPool
 from gpuboost.backends.numerics.probabilities import ProbabilityRule
@@ -248,7 +248,8 @@ class Cuda:
         draw = self._subsets.drawn(candidates)
         root = candidates.root if candidates.by_node is None else None
         draws = OF_TREE if candidates.by_node is None else OF_LEVELS if candidates.by_level else OF_NODES
-        shape = "arena", id(data.cuts), room, k, limits, len(features), root is None, draws
+        by_host = candidates.by_tree is None
+        shape = "arena", id(data.cuts), room, k, limits, len(features), root is None, draws, by_host
         own_sums = not target.noisy and (target.own_leaves or gradients.sample is None)
 
         def make() -> list[Arena]:
@@ -260,7 +261,9 @@ class Cuda:
         arenas = self._rounds.buffer(shape, make)
         place, lane = divmod(output, len(arenas))
         arena = arenas[lane]
-        arena.compete(features, root)
+        if by_host:
+            arena.compete(features, root)
+        arena.n_candidates = len(features)
         stream = candidates.random_cuts(output)
         cuts = None if stream is None else self._cuts.set(stream)
         node_features = self._subsets.uploaded(candidates, arena.plan, output)
@@ -435,10 +438,10 @@ class Cuda:
             node_features: features of its nodes drawn before.
         """
         place, lane = position
-        if draw is None:  # else nodes of all trees have their features in one place
+        if draw is None or draw[2] == OF_TREE:  # else nodes of all trees have their features in one place
             self._rounds.in_lane(lane)
         rows = self._rows_to_grow(bins, gradients, output)
-        drawn_now = self._subsets.draw(draw, arena.plan.most_nodes, arena.plan.most_levels, n_candidates)
+        drawn_now = self._subsets.draw(draw, arena, n_candidates)
         chosen = drawn_now if node_features is None else node_features
         drawn = gradients.sample is not None
         wait = own_sums and not drawn and self._rounds.is_open and gradients.g.shape[0] == 1  # outputs share an arena

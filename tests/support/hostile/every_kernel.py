@@ -383,18 +383,11 @@ def _divided_losses() -> Iterator[tuple[str, Callable[[], object]]]:
     yield "divided classes", lambda: _fit(np.digitize(y, [0.5, 1.5]), x, kind="Classifier", n_jobs=3)
 
 
-def _leave_all_to_kernels() -> None:
-    """NumPy has no first fits and predictions."""
-    from gpuboost.backends.cpu.compilation.first_fit import FIRST_FITS
-    from gpuboost.backends.prediction.first_rows import FIRST
-
-    FIRST_FITS.end()
-    FIRST.end()
-
-
 def main() -> None:
+    from support.kernels_at_once import leave_all_to_kernels
+
     warnings.simplefilter("ignore")
-    _leave_all_to_kernels()
+    leave_all_to_kernels()
     done, failed = [], []
     for name, run in cases():
         done.append(name)

@@ -14,13 +14,13 @@ from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.backends.cuda.device.sources import source
 from gpuboost.backends.cuda.trees.all_reduce import SHARDED, RowsOfGpu, TreeAllReduce
 from gpuboost.backends.cuda.trees.plan import ROOT_SUMS, ArenaPlan
-from gpuboost.backends.cuda.trees.subsets import OF_TREE
 from gpuboost.backends.cuda.trees.tree import NODE, RULE, as_bytes, empty_records
 from gpuboost.backends.numerics.interactions import PathRule
 from gpuboost.backends.numerics.monotone import of_features
 from gpuboost.types import Array, Cuts, Limits
 
 HEAD = 4  # numbers in front of ``selection``
+OF_TREE, OF_NODES, OF_LEVELS = 0, 1, 2  # ``Draws`` in ``tree.cuh``
 NO_CUTS = np.empty((0, 8), np.uint32)
 UPLOADS = 16  # sets of candidates that may be on their way
 STAGE_BYTES = 2 * 384  # of each warp of a block that builds histograms
@@ -68,6 +68,7 @@ class Arena:
         }  # fmt: skip
         self.rule = runtime.upload(as_bytes(_rule(plan, draws)))
         self.kinds = runtime.upload((cuts.n_bins | cuts.is_categorical.astype(np.int32) << 16).astype(np.int32))
+        self._cells_of_tiles = runtime.upload(cells_of_tiles(cuts.n_bins, plan))
         self._n_bins, self._features, self._root = cuts.n_bins, np.empty(0, np.int32), NO_CUTS
         length = HEAD + 2 * plan.d + 3 * plan.tiles + (8 * plan.d if restricted else 0)
         self._selection_on_host = [runtime.pinned(length, np.int32) for _ in range(UPLOADS)]
@@ -77,6 +78,7 @@ class Arena:
         pieces = [self._selection[begins[i] : begins[i + 1]] for i in range(6)]
         self.selection, self.features, self.places, self.tiles, self.tile_cells, tile_columns = pieces
         self.tile_columns = tile_columns.view(np.uint32)
+        self.n_candidates = 0  # features of the next tree
         self.line_sums = self.array["line_sums"][ROOT_SUMS:]
         self.growing = False  # True from the first sums of a tree to the last, after which line_sums are 0
         self.tree_all_reduce = None if shard is None else TreeAllReduce(runtime, plan, shard)
@@ -144,9 +146,13 @@ class Arena:
             self.finish_shared_lists = kernel(partition, "finish_shared_lists")
 
     @property
-    def n_candidates(self) -> int:
-        """Number of candidate features."""
-        return len(self._features)
+    def laid_out(self) -> dict[str, Array]:
+        """Arguments of the kernel that draws the candidate features: see ``selection_of``."""
+        return {
+            "cells_of_tiles": self._cells_of_tiles, "selection": self.selection, "features": self.features,
+            "places": self.places, "tiles": self.tiles, "tile_cells": self.tile_cells,
+            "tile_columns": self.tile_columns,
+        }  # fmt: skip
 
     @property
     def here(self) -> dict[str, Array]:
@@ -167,7 +173,7 @@ class Arena:
         cuts = NO_CUTS if root is None else root
         if np.array_equal(features, self._features) and np.array_equal(cuts, self._root):
             return
-        self._features, self._root = features.copy(), cuts.copy()
+        self._features, self._root, self.n_candidates = features.copy(), cuts.copy(), len(features)
         if self._uploads and self._uploads % UPLOADS == 0:
             self.runtime.wait()  # the buffer about to be written may still be read
         host = self._selection_on_host[self._uploads % UPLOADS]
@@ -198,11 +204,16 @@ def selection_of(features: NDArray[np.int32], n_bins: NDArray[np.int32], plan: A
     out[HEAD : HEAD + n] = features
     out[HEAD + d : HEAD + d + n] = (begins.cumsum() - 1) * width + place
     out[offset : offset + len(tiles)] = tiles
-    used = np.maximum.reduceat(n_bins, np.arange(0, d, width))[tiles] + 1
-    out[offset + plan.tiles : offset + plan.tiles + len(tiles)] = used + 3 & -4
+    out[offset + plan.tiles : offset + plan.tiles + len(tiles)] = cells_of_tiles(n_bins, plan)[tiles]
     columns = np.bitwise_or.reduceat(np.uint32(1) << place.astype(np.uint32), starts)
     out[offset + 2 * plan.tiles : offset + 2 * plan.tiles + len(tiles)] = columns.view(np.int32)
     return out
+
+
+def cells_of_tiles(n_bins: NDArray[np.int32], plan: ArenaPlan) -> NDArray[np.int32]:
+    """(tiles,) int32 number of used cells of each tile of all features, in whole vectors of four."""
+    used = np.maximum.reduceat(n_bins, np.arange(0, plan.d, plan.width)) + 1 if plan.d else np.zeros(1)
+    return (used.astype(np.int32) + 3) & -4
 
 
 def _rule(plan: ArenaPlan, draws: int) -> NDArray[np.void]:

@@ -1,4 +1,4 @@
-"""Candidate features per node or level, drawn on the device for all that a tree may have in one launch.
+"""Candidate features of a tree, and those of all the nodes or levels that it may have, each drawn in one launch.
 
 A draw depends on the number of the node, or on the depth, and not on the data, so it is known before the tree is grown.
 Draws by weights take logarithms: they are made on the host, and uploaded.
@@ -15,14 +15,16 @@ from gpuboost.backends.cuda.device.inputs import KeyInput, RoundKey
 from gpuboost.backends.cuda.device.kernels import Kernels
 from gpuboost.backends.cuda.device.round import RecordedRound
 from gpuboost.backends.cuda.device.runtime import Runtime
+from gpuboost.backends.cuda.trees.arena import OF_LEVELS, OF_NODES, OF_TREE, Arena
 from gpuboost.backends.cuda.trees.plan import ArenaPlan
 from gpuboost.backends.numerics.feature_subsets import features_of
 from gpuboost.keys import Stream
 from gpuboost.types import Array, Candidates
 
-THREADS = 64  # as in the kernel
-OF_TREE, OF_NODES, OF_LEVELS = 0, 1, 2  # ``Draws`` in ``tree.cuh``
-_SUBSETS = ("common/common.cuh", "common/philox.cuh", "sampling/feature_subsets.cu")
+THREADS, TREE_THREADS = 64, 256  # as in the kernels
+_DRAW = ("common/common.cuh", "common/philox.cuh", "sampling/subset.cuh")
+_SUBSETS = (*_DRAW, "sampling/feature_subsets.cu")
+_OF_TREE = ("common/common.cuh", "common/blocks.cuh", *_DRAW[1:], "sampling/tree_features.cu")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,8 +35,8 @@ class Chosen:
     words: int
 
 
-Draw: TypeAlias = tuple[int, RoundKey, bool]
-"""Number of features that each node of the next tree draws, their stream, and True if a level draws the same."""
+Draw: TypeAlias = tuple[int, RoundKey, int]
+"""Number of features, their stream, and what of the next tree draws them: of ``Draws``."""
 
 UPLOADS = 16  # sets of draws that may be on their way
 
@@ -63,18 +65,22 @@ class WeightedDraws:
 
 
 class Subsets:
-    """Draws for trees with ``Candidates.by_node``."""
+    """Draws for trees with ``Candidates.by_tree`` or ``Candidates.by_node``."""
 
     def __init__(self, runtime: Runtime, rounds: RecordedRound) -> None:
         self._runtime, self._rounds = runtime, rounds
-        self._kernel, self._key = Kernels(runtime, *_SUBSETS), KeyInput(rounds)
+        self._kernel, self._of_tree = Kernels(runtime, *_SUBSETS), Kernels(runtime, *_OF_TREE)
+        self._key = KeyInput(rounds)
 
     def drawn(self, candidates: Candidates) -> Draw | None:
-        """The draw of the next tree's nodes; None if they draw nothing."""
+        """The draw of the next tree or of its nodes; None if kernels draw nothing."""
+        if candidates.by_tree is not None:
+            count, key = candidates.by_tree
+            return count, self._key.set(key), OF_TREE
         if candidates.by_node is None or candidates.weights is not None:
             return None
         count, key = candidates.by_node
-        return count, self._key.set(key), candidates.by_level
+        return count, self._key.set(key), OF_LEVELS if candidates.by_level else OF_NODES
 
     def uploaded(self, candidates: Candidates, plan: ArenaPlan, tree: int) -> Chosen | None:
         """The draws of the next tree's nodes by weights, uploaded; None if there are none. tree: number in the round.
@@ -88,12 +94,19 @@ class Subsets:
         draws.upload(candidates)
         return draws.chosen
 
-    def draw(self, draw: Draw | None, most_nodes: int, most_levels: int, of: int) -> Chosen | None:
-        """Draw the features of each possible node, or of each level, among ``of`` candidates."""
+    def draw(self, draw: Draw | None, arena: Arena, of: int) -> Chosen | None:
+        """Draw the candidates of the arena's next tree, or the features of each possible node, or of each level.
+
+        Nodes and levels draw among ``of`` candidates.
+        """
         if draw is None:
             return None
-        count, key, by_level = draw
-        most_nodes, below = (most_levels, Stream.LEVEL) if by_level else (most_nodes, Stream.NODE)
+        count, key, what = draw
+        if what == OF_TREE:
+            self._draw_candidates(count, key, arena)
+            return None
+        plan = arena.plan
+        most_nodes, below = (plan.most_levels, Stream.LEVEL) if what == OF_LEVELS else (plan.most_nodes, Stream.NODE)
         words = -(-of // 32)
         bits = self._rounds.buffer(("chosen", most_nodes, words), lambda: self._room(most_nodes * words))
         self._kernel("draw_features")(
@@ -102,6 +115,13 @@ class Subsets:
             nodes=(key / below).arguments["name"], numbered=key.names.iteration >= 0, chosen=bits,
         )  # fmt: skip
         return Chosen(bits, words)
+
+    def _draw_candidates(self, count: int, key: RoundKey, arena: Arena) -> None:
+        d, width = arena.plan.d, arena.plan.width
+        self._of_tree("draw_tree_features")(
+            (1,), (TREE_THREADS,),
+            count=count, d=d, width=width, **key.arguments, **arena.laid_out, shared_mem=4 * -(-d // 32),
+        )  # fmt: skip
 
     def _room(self, words: int) -> Array:
         return self._runtime.zeros(words, np.uint32)
