@@ -74,7 +74,7 @@ class CpuGrowth:
 
     def __init__(self, pool: ThreadPool, workspaces: Workspaces) -> None:
         self._pool, self._workspaces, self._shares = pool, workspaces, RowShares(pool)
-        self._last_layout: tuple[Bins, bool, Layout] | None = None
+        self._last_layout: tuple[Bins, Cuts, bool, Layout] | None = None
         self._columns = Memo(partial(columns_of, pool=pool))
         self._full_columns, self._bitmaps = Memo(laid_out), Memo(indicator_bitmaps)
         self._scales, self._small_stumps = cpu_sums.Scales(), SmallStumps()
@@ -175,14 +175,17 @@ class CpuGrowth:
         return structure
 
     def _layout_of(self, bins: Bins, cuts: Cuts, candidates: Candidates, by_column: bool) -> Layout:
-        """The histogram layout: that of the last tree if its candidates are the same."""
+        """The histogram layout: that of the last tree if all but the gradients and rows is the same."""
         last = self._last_layout
-        if last is not None and last[0] is bins and last[1] == by_column:
-            before, now = last[2].features, candidates.features
+        if last is not None and last[1] is cuts and last[2] == by_column:
+            before, now = last[3].features, candidates.features
             if before is now or np.array_equal(before, now):
-                return last[2]
+                if last[0] is bins:
+                    return last[3]
+                if isinstance(bins, DenseBins) and isinstance(last[0], DenseBins):
+                    return last[3].of_rows(bins.rows)
         made = layout_of(bins, cuts, candidates, by_column=by_column)
-        self._last_layout = bins, by_column, made
+        self._last_layout = bins, cuts, by_column, made
         return made
 
     def _columns_of(self, data: TrainingSet) -> SortedColumns | None:

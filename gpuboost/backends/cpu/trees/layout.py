@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +47,10 @@ class Layout:
     def __post_init__(self) -> None:
         arrays = HistogramLayout(self.features, self.starts, self.n_bins, self.kinds, self.defaults)
         object.__setattr__(self, "arrays", arrays)
+
+    def of_rows(self, rows: Array) -> Layout:
+        """The same layout for other dense rows, (m, d) uint8."""
+        return replace(self, rows=rows)
 
     @property
     def n_cells(self) -> int:
