@@ -75,7 +75,7 @@ def _scale(criterion, gradients):
 
 
 @kernel
-def _plant(limits, criterion, nodes, gradients, shares):
+def _make_root(limits, criterion, nodes, gradients, shares):
     """The root, from the sums of the integers, and its pair if it can be split."""
     node, g, h = nodes.node, 0, 0
     for part in range(shares.words[STRETCHES]):
@@ -230,7 +230,7 @@ def _advance(leaf_wise, kinds, level, layout, limits, histograms, criterion, nod
         chunks = FINISHED
     else:
         if step == PACK:
-            _plant(limits, criterion, nodes, gradients, shares)
+            _make_root(limits, criterion, nodes, gradients, shares)
         elif step == SEARCH:
             if level is None:
                 splits = Splits(shares.gains, shares.splits, shares.left_sets)

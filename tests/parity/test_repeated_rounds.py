@@ -152,7 +152,7 @@ def test_a_model_is_continued_by_repeated_rounds(monkeypatch: pytest.MonkeyPatch
             {"sampling": MVS(0.5, frozen_from=5)},
             {"rates": tuple(0.3 / (1 + i // 10) for i in range(20))},
             {"growth": LeafWise(Limits(4, 3))},
-            {"learners": RandomGroups(1, groups=["a", "b", "a"])},
+            {"learners": RandomGroups(1, "root")},
             {"sampling": UniformSampling(0.5, variance_control="horvitz_thompson")},
             {"averages": True, "learning_rate": 1.0},
         ],
