@@ -18,6 +18,8 @@ from gpuboost.learners.selection import check_count, count_of, subset
 from gpuboost.records import dataclass
 from gpuboost.types import Candidates, Cuts
 
+MOST_REPEATED = 1 << 18  # features that a kernel draws among: it has a bit for each in 32 kB of shared memory
+
 
 @dataclass(frozen=True, slots=True)
 class RandomGroups:
@@ -84,8 +86,9 @@ class GroupDraw:
 
     @property
     def repeatable(self) -> bool:
-        """True if what is drawn are features themselves."""
-        return self.of.group_of is None and is_one_of(self.rule.groups, ("feature",))
+        """True if what is drawn are features themselves, and not too many for a kernel to draw among."""
+        of_features = self.of.group_of is None and is_one_of(self.rule.groups, ("feature",))
+        return of_features and self.of.count <= MOST_REPEATED
 
     def draw(self, n_groups: int, key: Key) -> Candidates:
         count = count_of(self.rule.t, self.of.count)

@@ -12,6 +12,8 @@ from gpuboost.backends.cuda.trees.plan import ArenaPlan
 from gpuboost.backends.cuda.trees.subsets import Subsets
 from gpuboost.backends.numerics.feature_subsets import subset
 from gpuboost.keys import Key, Stream
+from gpuboost.learners.groups import MOST_REPEATED, GroupDraw, RandomGroups
+from gpuboost.learners.partition import Partition
 from gpuboost.types import Candidates, Cuts, Limits
 
 
@@ -36,3 +38,11 @@ def test_the_draw_is_that_of_the_host(d: int, share: float) -> None:
         for i, name in enumerate(("tiles", "tile_cells", "tile_columns")):
             begin = 4 + 2 * d + i * plan.tiles
             assert drawn[name][:tiles].view(np.int32).tolist() == expected[begin : begin + tiles].tolist()
+
+
+def test_among_more_features_than_shared_memory_holds_the_host_draws() -> None:
+    for d in (MOST_REPEATED, MOST_REPEATED + 1):
+        rule = GroupDraw(RandomGroups(3), Partition(d))
+        assert rule.repeatable == (d == MOST_REPEATED)
+        assert (rule.draw(d, Key.root(1)).by_tree is not None) == rule.repeatable
+        assert len(rule.draw(d, Key.root(1)).features) == 3
