@@ -113,6 +113,11 @@ class LossTraits:
     link: Any = None  # of a custom loss: what makes predictions of its scores; None if nothing was given
     scale_free: bool | None = None  # see ``SmoothedLoss``; None: the loss is not of that kind
     n_targets: int = 1  # numbers that the target of a row has; above 1 y is (n, n_targets)
+    needs_pairs: bool = False  # the next five: see the functions that read them
+    on_host: bool = False
+    weighs_precision: bool = False
+    debiases: bool = False
+    perturbs_labels: bool = False
 
 
 class DiscountedGain(Protocol):
@@ -184,7 +189,7 @@ DrawnLoss: TypeAlias = SmoothedLoss | LabelPerturbingLoss
 
 def weighs_precision(loss: DiscountedGain) -> bool:
     """True if the weight of an exchange is the change of precisions, and a list's ideal the sum of its gains."""
-    return bool(getattr(loss, "weighs_precision", False))
+    return bool(declared(LossTraits, loss).weighs_precision)
 
 
 def n_targets(loss: Loss) -> int:
@@ -194,12 +199,12 @@ def n_targets(loss: Loss) -> int:
 
 def needs_pairs(loss: Loss) -> bool:
     """True if the loss learns from pairs that are given beside the rows: ``TrainingSet.pairs``."""
-    return bool(getattr(loss, "needs_pairs", False))
+    return bool(declared(LossTraits, loss).needs_pairs)
 
 
 def is_on_host(loss: Loss) -> bool:
     """True if the host computes the derivatives of a loss of rankings, also for a training on a GPU."""
-    return bool(getattr(loss, "on_host", False))
+    return bool(declared(LossTraits, loss).on_host)
 
 
 class DebiasingLoss(ListLoss, Protocol):
@@ -217,7 +222,7 @@ class DebiasingLoss(ListLoss, Protocol):
 
 def debiases(loss: Loss) -> TypeGuard[DebiasingLoss]:
     """True if the loss estimates the bias of positions: ``TrainingSet.position``, or the order of rows."""
-    return loss.task == "ranking" and getattr(loss, "debiases", False)
+    return loss.task == "ranking" and declared(LossTraits, loss).debiases
 
 
 def is_smoothed(loss: Loss) -> TypeGuard[SmoothedLoss]:
@@ -227,7 +232,7 @@ def is_smoothed(loss: Loss) -> TypeGuard[SmoothedLoss]:
 
 def perturbs_labels(loss: Loss) -> TypeGuard[LabelPerturbingLoss]:
     """True if the loss is of lists whose labels are perturbed, so that its gradients are drawn."""
-    return loss.task == "ranking" and getattr(loss, "perturbs_labels", False)
+    return loss.task == "ranking" and declared(LossTraits, loss).perturbs_labels
 
 
 def is_drawn(loss: Loss) -> TypeGuard[DrawnLoss]:
