@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gpuboost.arguments import is_one_of
 from gpuboost.backends.protocol import Backend
 from gpuboost.base_learners import BaseLearner, Trees
 from gpuboost.base_learners.best_of_families import BestOfFamilies
@@ -37,6 +38,7 @@ from gpuboost.learners import (
     CutRule,
     FeatureViews,
     GainNoise,
+    RandomGroups,
     Selection,
     charged,
     cut_rule,
@@ -52,7 +54,7 @@ from gpuboost.losses.protocol import Loss, is_drawn
 from gpuboost.losses.start_values import OPTIMUM, StartRule, start_value
 from gpuboost.multi_output import MultiOutput, OneTreePerOutput
 from gpuboost.records import dataclass, declared
-from gpuboost.sampling import EveryRow, ImportanceSampling, Sampler, Sampling, recall, sampler_of
+from gpuboost.sampling import EveryRow, ImportanceSampling, Sampler, Sampling, UniformSampling, recall, sampler_of
 from gpuboost.sampling.protocol import SamplingTraits
 from gpuboost.sampling.unclipped import UnclippedSampling
 from gpuboost.steps import ConstantStep, GradientStep, NewtonStep, QuantileStep, Step
@@ -124,6 +126,18 @@ class Recipe:
         varies = self.base_learner is not None or self.rates or self.averages or self.sequences > 1
         varies = varies or is_drawn(self.loss)
         return plain == (Serial, NoNoise, OneTreePerOutput) and known and not remembers and not varies
+
+    @property
+    def draws_evenly(self) -> bool:
+        """True if rounds differ by rows and by features of trees alone, and all of them are drawn with one probability.
+
+        A CPU repeats such rounds too.
+        """
+        rows, features = self.sampling, self.learners
+        evenly = isinstance(rows, EveryRow | UniformSampling) and isinstance(features, AllLearners | RandomGroups)
+        if isinstance(features, RandomGroups):
+            evenly = evenly and is_one_of(features.groups, ("feature",))
+        return evenly and replace(self, sampling=EveryRow(), learners=AllLearners()).repeats
 
     @property
     def rereads_gradients(self) -> bool:

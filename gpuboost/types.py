@@ -553,6 +553,19 @@ class Drawn:
 
 
 @dataclass(frozen=True, slots=True)
+class SampleSizes:
+    """Sums for a report over the rows that a round's trees were fitted to, where the rows themselves are gone.
+
+    The weight of a drawn row is its h times 1 / p.
+    """
+
+    rows: int
+    largest: float  # 1 / p
+    effective: float  # (sum of the weights)^2 / sum of their squares
+    of_leaves: Array  # (2, leaves) float64: the same two sums for the leaves of all trees; 0 without drawn rows
+
+
+@dataclass(frozen=True, slots=True)
 class Built:
     """Outcome of one order to build a round's trees: a line of a run's log."""
 
@@ -585,6 +598,7 @@ class Progress:
     scale: float = 1.0  # of the ensemble so far: its scores are bias + scale * running sum
     drawn: Drawn | None = None
     log: tuple[Built, ...] = ()  # since the round before; the last one is this round's
+    sizes: SampleSizes | None = None  # in the place of ``drawn``, of rounds that a kernel repeated
 
     @property
     def ensemble(self) -> Ensemble:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,17 @@ from numpy.typing import NDArray
 from gpuboost.losses.protocol import Loss
 from gpuboost.scoring.answers import Answer
 from gpuboost.scoring.questions import ScoreMetric, ValuesOfRounds
-from gpuboost.types import Array, Candidates, FittedTree, Gradients, Limits, Structure, Target, TrainingSet
+from gpuboost.types import (
+    Array,
+    Candidates,
+    FittedTree,
+    Gradients,
+    Limits,
+    SampleSizes,
+    Structure,
+    Target,
+    TrainingSet,
+)
 
 
 class OneTreeGrower(Protocol):
@@ -82,13 +92,20 @@ class RoundEvaluator(Protocol):
         ...
 
 
+class Repeated(NamedTuple):
+    """A repeated round."""
+
+    trees: tuple[FittedTree, ...]
+    sizes: SampleSizes | None = None  # of the rows that it drew, if the last recorded round's ``Drawn`` is not theirs
+
+
 class Repeater(Protocol):
     """The verb of rounds that are the last one again, for machines that have ``Capabilities.repeated_rounds``."""
 
-    def repeat(self, trees: tuple[FittedTree, ...], rounds: int, left: int) -> Sequence[tuple[FittedTree, ...]]:
+    def repeat(self, trees: tuple[FittedTree, ...], rounds: int, left: int) -> Sequence[Repeated]:
         """Do the verbs of the last recorded round again, on the scores as they are now, with the same arguments.
 
-        Returns the trees of each time: of at most ``rounds`` rounds, and of none if the machine cannot yet. ``trees``
+        Returns each time's result: of at most ``rounds`` rounds, and of none if the machine cannot yet. ``trees``
         are those of the last round; structures of later ones have versions that follow theirs. left: rounds that are
         to be done in all, this time and later.
         """

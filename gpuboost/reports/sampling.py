@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -74,7 +76,7 @@ class SamplingRecord:
     never: list[float] = field(default_factory=list)
     effective: list[float] = field(default_factory=list)
     by_leaf: list[LeafSizes] = field(default_factory=list)
-    drawn: Drawn | None = None
+    leaves: Callable[[], tuple[float, ...]] = tuple  # effective rows of each leaf of the last round that drew rows
     warned: bool = False
     on_device: Drawn | None = None
     numbers: list[int] = field(default_factory=list)  # of a device's draws, where not each one became a round
@@ -87,21 +89,30 @@ class SamplingRecord:
             self.on_device = drawn
             if sample.number is not None:
                 self.numbers.append(sample.number)
-        if drawn is None or not isinstance(drawn.sample.rows, np.ndarray):
-            return
-        n, weights = progress.scores.shape[1], np.asarray(drawn.sample.inverse_probability)
-        self.rates.append(len(drawn.sample.rows) / n)
-        self.largest.append(float(weights.max(initial=0.0)))
-        self.never.append(drawn.sample.n_excluded / n)
-        number = len(self.rates) - 1
-        self._weigh(drawn, by_leaf=number < EVERY or number % EVERY == 0)
+        if progress.sizes is not None:
+            self._count(progress.sizes.rows, progress.sizes.largest, 0)
+            self._weigh(progress.sizes.effective, partial(_effective_rows, progress.sizes.of_leaves))
+        elif drawn is not None and isinstance(drawn.sample.rows, np.ndarray):
+            weights = np.asarray(drawn.sample.inverse_probability)
+            self._count(len(drawn.sample.rows), float(weights.max(initial=0.0)), drawn.sample.n_excluded)
+            self._weigh_drawn(drawn)
 
-    def _weigh(self, drawn: Drawn, *, by_leaf: bool) -> None:
-        """Effective rows of the newest round."""
-        self.effective.append(_effective(drawn))
-        if by_leaf and (leaves := effective_rows(drawn)):
-            self.by_leaf.append(LeafSizes(len(self.rates) - 1, min(leaves), float(np.median(leaves))))
-        self.drawn = drawn
+    def _count(self, rows: int, largest: float, excluded: int) -> None:
+        """Rows of the newest round."""
+        self.rates.append(rows / self.n_rows)
+        self.largest.append(largest)
+        self.never.append(excluded / self.n_rows)
+
+    def _weigh(self, effective: float, leaves: Callable[[], tuple[float, ...]], *, by_leaf: bool = False) -> None:
+        """Effective rows of the newest round, and of its leaves, which are computed in few rounds."""
+        number, self.leaves = len(self.rates) - 1, leaves
+        self.effective.append(effective)
+        if (by_leaf or number < EVERY or number % EVERY == 0) and (of_leaves := leaves()):
+            self.by_leaf.append(LeafSizes(number, min(of_leaves), float(np.median(of_leaves))))
+
+    def _weigh_drawn(self, drawn: Drawn, *, by_leaf: bool = False) -> None:
+        """The same from the rows themselves."""
+        self._weigh(_effective(drawn), partial(effective_rows, drawn), by_leaf=by_leaf)
         if drawn.sample.n_excluded and drawn.target.own_leaves and not self.warned and _by_gradient(self.sampling):
             self._warn(drawn)
 
@@ -125,7 +136,7 @@ class SamplingRecord:
         self.rates += (draws["rows"] / self.n_rows).tolist()
         self.largest += draws["largest"].astype(np.float64).tolist()
         self.never += (draws["excluded"] / self.n_rows).tolist()
-        self._weigh(drawn, by_leaf=True)
+        self._weigh_drawn(drawn, by_leaf=True)
 
     def report(self) -> SamplingReport | None:
         """The report; None if no round sampled rows."""
@@ -134,14 +145,13 @@ class SamplingRecord:
             self.on_device = None
         if not self.rates:
             return None
-        leaves = () if self.drawn is None else effective_rows(self.drawn)
         return SamplingReport(
             tuple(self.rates),
             tuple(self.largest),
             tuple(self.never),
             tuple(self.effective),
             tuple(self.by_leaf),
-            leaves,
+            self.leaves(),
         )
 
 
@@ -157,8 +167,10 @@ def _effective(drawn: Drawn) -> float:
     h, times = _curvature(drawn)
     weight = (h[0] if len(h) == 1 else h.sum(axis=0)).astype(np.float64)
     weight *= times
-    total = float(weight.sum())
-    squares = float(np.square(weight, out=weight).sum())  # not a dot product: BLAS would wake threads of its own
+    if not len(weight):
+        return 0.0
+    total = float(np.cumsum(weight)[-1])  # in the order of the rows, as ``kernels.growth.repeated_draws`` adds them
+    squares = float(np.cumsum(np.square(weight, out=weight))[-1])
     return total**2 / squares if squares > 0.0 else 0.0
 
 
@@ -170,9 +182,14 @@ def effective_rows(drawn: Drawn) -> tuple[float, ...]:
         if leaf_of_row is None:  # a component has no leaves
             continue
         leaf, weight = leaf_of_row[rows], h[output].astype(np.float64) * times
-        sums, squares = np.bincount(leaf, weight), np.bincount(leaf, weight * weight)
-        sizes += (sums[squares > 0.0] ** 2 / squares[squares > 0.0]).tolist()
+        sizes += _effective_rows(np.stack([np.bincount(leaf, weight), np.bincount(leaf, weight * weight)]))
     return tuple(sizes)
+
+
+def _effective_rows(of_leaves: Array) -> tuple[float, ...]:
+    """The same from ``SampleSizes.of_leaves``."""
+    sums, squares = of_leaves[:, of_leaves[1] > 0.0]
+    return tuple((sums**2 / squares).tolist())
 
 
 def _by_gradient(sampling: Sampling) -> bool:

@@ -34,14 +34,14 @@ def repeat(
         return False
     machine = cast(Repeater, backend)
     while (left := length_hint(rounds)) and (made := machine.repeat(last.trees, min(together, left), left)):
-        expect(made, last.factor)
-        for trees in made:
+        expect([one.trees for one in made], last.factor)
+        for trees, sizes in made:
             step = next(rounds)
-            n_rounds = add(trees)
+            n_rounds, drawn = add(trees), last.drawn if sizes is None else None
             line = last.log[-1]
             log = (Built(line.ticket + 1, line.worker, step, step, line.share),)
             last = Progress(
-                step, trees, last.factor, last.scores, n_rounds, collect(n_rounds), last.scale, last.drawn, log
+                step, trees, last.factor, last.scores, n_rounds, collect(n_rounds), last.scale, drawn, log, sizes
             )
             if watch(last):
                 return True

@@ -163,17 +163,18 @@ def _follower(job: Job, data: TrainingSet, watchers: Watchers) -> Follower:
     Rounds may be shown some time after they are done, so that a device computes metrics while the host goes on. Of the
     rounds after a stop nothing may then remain but their trees, which are dropped.
     """
-    late = job.backend.offers.metrics and _seen_by_metrics_alone(job, watchers)
+    late = job.backend.offers.metrics and _seen_by_metrics_alone(job, watchers) and not _reports_more(job)
     return watchers.follow(_evaluation(job, data), partial(_training_loss, job, data), SHOWN_TOGETHER if late else 1)
 
 
 def _seen_by_metrics_alone(job: Job, watchers: Watchers) -> bool:
-    """True if nothing looks at more of a round than its trees and the metrics of eval sets.
+    """True if nothing looks at more of a round than its trees and the metrics of eval sets."""
+    return type(job.recipe.execution) is Serial and not watchers.need_every_round()
 
-    The report has the rows of each draw, of which rounds after a stop would make more.
-    """
-    plain = type(job.recipe.sampling) is EveryRow or job.monitoring.stopping is None
-    return plain and type(job.recipe.execution) is Serial and not watchers.need_every_round()
+
+def _reports_more(job: Job) -> bool:
+    """True if a GPU's rounds after a stop would be in the report, which has the rows of each draw."""
+    return type(job.recipe.sampling) is not EveryRow and job.monitoring.stopping is not None
 
 
 def _in_rounds(job: Job, watch: Follower) -> Evaluate:

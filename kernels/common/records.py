@@ -164,6 +164,36 @@ class RepeatedTrees(NamedTuple):
     value: Any  # (v,) float64
 
 
+class RowDraw(NamedTuple):
+    """Rows that are drawn for the trees of repeated rounds, all with one probability."""
+
+    words: Any  # (4,) int64: ``Key.words`` of the stream in the first round of a call
+    limit: Any  # uint64: rows are drawn whose numbers are below
+    rows: Any  # (n,) int32: the drawn ones are written first; (0,) if trees grow from all rows
+    inverse: Any  # (n,) float32: 1 / p
+    bins: Any  # (n, d) uint8: of all rows
+    g: Any  # (k * n,) float32: room for the drawn rows' g times 1 / p
+    h: Any  # (k * n,) float32
+    multiplicity: Any  # (n,) int32: room for theirs, (0,) for all ones
+    is_categorical: Any  # (d,) bool
+    own_leaves: Any  # bool: leaf values are of the drawn rows, not of all
+
+
+class FeatureDraw(NamedTuple):
+    """Features that are drawn for the trees of repeated rounds."""
+
+    words: Any  # (4,) int64: ``Key.words`` of the stream in the first round of a call
+    chosen: Any  # (d,) bool: scratch memory; (0,) if all features compete
+
+
+class SampleSums(NamedTuple):
+    """Sums over the drawn rows of repeated rounds: of h times 1 / p, and of its square."""
+
+    rows: Any  # (rounds,) int64: numbers of drawn rows
+    of_round: Any  # (rounds, 2) float64, of h summed over the outputs
+    of_leaf: Any  # (2, v) float64: of each leaf of the trees, one after the other
+
+
 class NodeSums(NamedTuple):
     """Rows and exact sums of a node."""
 

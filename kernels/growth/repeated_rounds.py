@@ -9,6 +9,7 @@ from gpuboost.kernels.common.by_address import called_at
 from gpuboost.kernels.common.jit import kernel
 from gpuboost.kernels.common.nodes import CLOSED, END, FEATURE, NEW, STATE, SUM_G, SUM_H
 from gpuboost.kernels.common.records import (
+    ColumnArrays,
     Criterion,
     GrowthLimits,
     HistogramArrays,
@@ -16,6 +17,7 @@ from gpuboost.kernels.common.records import (
     RepeatedTrees,
     RowArrays,
 )
+from gpuboost.kernels.growth.repeated_draws import draw, settle
 from gpuboost.kernels.splits.gain import SMOOTHING
 from gpuboost.kernels.splits.packed_split import MOST_RIDGE
 
@@ -49,25 +51,38 @@ def _make_root(table, used, rows, slots, free_slots, criterion, weight, limits, 
 
 
 @kernel
-def _take_out(addresses, growth, max_depth, v, trees, begin, sums, limits, leaf_of_row):
-    """Copy a tree of v nodes from the table to ``trees``, from line ``begin`` on, and compute its leaf values."""
+def _grow(addresses, growth, free_slots, limits, used, units, weight, sum_g, sum_h):
+    """Grow a tree in the table, which holds ``used`` nodes of the one before.
+
+    units: value of one unit of g and of h; weight: sum of the multiplicities; sum_g, sum_h: of all rows, as integers.
+    Returns its number of nodes, and 0 if it is finished.
+    """
+    table, criterion, slots = NodeArrays(*growth[9]), Criterion(*growth[14]), HistogramArrays(*growth[13]).slots
+    rows, max_depth = RowArrays(*growth[12]).rows, GrowthLimits(*growth[8]).max_depth
+    criterion.units[0], criterion.units[1] = units
+    of_root = (weight, limits, max_depth, sum_g, sum_h)
+    if not _make_root(table, used, rows, slots, free_slots, criterion, *of_root):
+        return np.int64(1), np.int64(0)
+    return call_grow(addresses[GROW], growth)
+
+
+@kernel
+def _take_out(addresses, growth, v, trees, begin, sums, leaf_of_row):
+    """Copy a tree of v nodes from the table to ``trees``, from line ``begin`` on. leaf_of_row: see ``finish``."""
     nodes, columns, of_rows, criterion = growth[9], growth[11], growth[12], growth[14]
-    end = begin + v
+    max_depth, end = GrowthLimits(*growth[8]).max_depth, begin + v
     for i in range(begin, end):
         trees.feature[i], trees.bin[i], trees.missing_left[i] = 0, 0, False
         trees.left[i], trees.right[i], trees.gain[i] = 0, 0, 0.0
         trees.left_set[i, :] = 0
-    feature = trees.feature[begin:end]
     arrays = (
-        feature, trees.bin[begin:end], trees.missing_left[begin:end], trees.left[begin:end], trees.right[begin:end],
-        trees.gain[begin:end], trees.cover[begin:end], trees.count[begin:end], trees.left_set[begin:end],
+        trees.feature[begin:end], trees.bin[begin:end], trees.missing_left[begin:end], trees.left[begin:end],
+        trees.right[begin:end], trees.gain[begin:end], trees.cover[begin:end], trees.count[begin:end],
+        trees.left_set[begin:end],
     )  # fmt: skip
-    sum_g, sum_h = sums[0, :v], sums[1, :v]
-    units = Criterion(*criterion).units
-    of_tree = (columns, RowArrays(*of_rows).rows, nodes, v, max_depth, units, leaf_of_row, arrays, (sum_g, sum_h))
+    of_sums, units = (sums[0, :v], sums[1, :v]), Criterion(*criterion).units
+    of_tree = (columns, RowArrays(*of_rows).rows, nodes, v, max_depth, units, leaf_of_row, arrays, of_sums)
     call(addresses[FINISH], of_tree)
-    of_values = (feature, sum_g, sum_h, limits[RIDGE], limits[ALPHA], limits[MOST], trees.value[begin:end])
-    call(addresses[NEWTON], of_values)
 
 
 @kernel
@@ -79,8 +94,16 @@ def _add(addresses, value, factor, steps, leaf_of_row, scores):
 
 
 @kernel
-def repeat(times, addresses, of_gradients, g, h, of_packing, growth, free_slots, limits, trees, sums, leaves, scores,
-           factor, sizes):  # fmt: skip
+def _value(addresses, v, trees, begin, sums, limits):
+    """Compute the leaf values of a tree of v nodes."""
+    feature, value = trees.feature[begin : begin + v], trees.value[begin : begin + v]
+    of_values = (feature, sums[0, :v], sums[1, :v], limits[RIDGE], limits[ALPHA], limits[MOST], value)
+    call(addresses[NEWTON], of_values)
+
+
+@kernel
+def repeat(times, addresses, of_gradients, g, h, of_packing, growth, free_slots, limits, trees, sums, leaves,
+           scores, factor, sizes, of_draws):  # fmt: skip
     """Do up to ``times`` rounds; return the number of those that were done, with nothing done of the next one.
 
     A round is not done if a gradient is no number, if the tables have no room for one of its trees, or if units are so
@@ -92,35 +115,42 @@ def repeat(times, addresses, of_gradients, g, h, of_packing, growth, free_slots,
     limits: (5,) float64: least rows of a split, least h of a child, ridge, alpha, largest leaf value.
     trees: fields of ``RepeatedTrees``, with room for ``times`` * k of the largest trees; sums (2, v) float64, with room
     for one, and leaves (k, n) int32 are scratch memory. scores (k, n) float64: factor times the leaf values are added.
-    sizes (times * k,) int64: output, numbers of nodes of the trees, which follow one another.
+    sizes (times * k,) int64: output, numbers of nodes of the trees, which follow one another. of_draws: see
+    ``repeated_draws``; None if neither rows nor features are drawn.
     """
-    multiplicity, weight, packed = of_packing
-    table, criterion, slots = NodeArrays(*growth[9]), Criterion(*growth[14]), HistogramArrays(*growth[13]).slots
-    made, rows, max_depth = RepeatedTrees(*trees), RowArrays(*growth[12]).rows, GrowthLimits(*growth[8]).max_depth
-    k, used, end = scores.shape[0], table.node.shape[0], 0
+    multiplicity, weight, _ = of_packing
+    made, n_bins, (k, n) = RepeatedTrees(*trees), ColumnArrays(*growth[11]).n_bins, scores.shape
+    used, end, settled = np.int64(growth[9][0].shape[0]), np.int64(0), n
+    if of_draws is not None:
+        settled = 0 if of_draws[2][2].shape[0] > 0 else n  # rows whose leaves are known once the tree is grown
     for time in range(times):
-        begin = end
+        begin_of_round = end
         call(addresses[GRADIENTS], of_gradients)
+        if of_draws is None:
+            of_tree, tree_g, tree_h, of_rows = growth, g, h, of_packing
+        else:
+            of_tree, tree_g, tree_h, of_rows = draw(of_draws, time, growth, g, h, of_packing)
         for output in range(k):
-            of_output = (g[output], h[output], multiplicity, weight, packed)
+            of_output = (tree_g[output], tree_h[output], of_rows[0], of_rows[1], of_rows[2])
             scale_g, scale_h, sum_g, sum_h = call_pack(addresses[PACK], of_output)
-            if isnan(scale_g) or isnan(scale_h):
+            units, leaf_of_row, begin = (1.0 / scale_g, 1.0 / scale_h), leaves[output], end
+            if isnan(scale_g) or isnan(scale_h) or not limits[RIDGE] < MOST_RIDGE * units[1]:
                 return time
-            criterion.units[0], criterion.units[1] = 1.0 / scale_g, 1.0 / scale_h
-            if not limits[RIDGE] < MOST_RIDGE * criterion.units[1]:
-                return time
-            of_root = (weight, limits, max_depth, sum_g, sum_h)
-            used, pairs, can_split = 1, 0, _make_root(table, used, rows, slots, free_slots, criterion, *of_root)
-            if can_split:
-                used, pairs = call_grow(addresses[GROW], growth)
+            used, pairs = _grow(addresses, of_tree, free_slots, limits, used, units, of_rows[1], sum_g, sum_h)
             if pairs != 0:
                 return time
-            _take_out(addresses, growth, max_depth, used, made, end, sums, limits, leaves[output])
-            sizes[time * k + output] = used
             end += used
+            _take_out(addresses, of_tree, used, made, begin, sums, leaf_of_row[:settled])
+            if of_draws is not None:
+                of_all = (g[output], h[output], multiplicity, weight)
+                of_drawn = (tree_h[output], of_rows[0])
+                if not settle(of_draws, made, begin, end, n_bins, of_all, *of_drawn, leaf_of_row, sums):
+                    return time
+            _value(addresses, used, made, begin, sums, limits)
+            sizes[time * k + output] = used
         for output in range(k):
-            last = begin + sizes[time * k + output]
-            value = made.value[begin:last]
-            _add(addresses, value, factor, sums[0, : last - begin], leaves[output], scores[output])
-            begin = last
+            end_of_tree = begin_of_round + sizes[time * k + output]
+            value = made.value[begin_of_round:end_of_tree]
+            _add(addresses, value, factor, sums[0, : value.shape[0]], leaves[output], scores[output])
+            begin_of_round = end_of_tree
     return times

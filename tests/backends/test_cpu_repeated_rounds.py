@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 from weakref import ref
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 from support.builders import model_bytes, random_case, sparse
 from support.examples import daily
+from support.repeated_rounds import Counted, counted, watched
 
 import gpuboost as gb
 from gpuboost import losses
@@ -25,44 +25,11 @@ from gpuboost.growth import DepthWise, Oblivious
 from gpuboost.kernels.growth import repeated_rounds as kernel
 from gpuboost.recipe import Recipe
 from gpuboost.steps import automatic
-from gpuboost.testing.cases import Case
 from gpuboost.types import Limits, Progress
 
+__all__ = ["counted"]
+
 GROWTH = DepthWise(Limits(8, 3))
-
-
-class Counted:
-    """A CPU, and the rounds of each call that repeated some."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.calls: list[int] = []
-        plain = RepeatedRounds.repeat
-
-        def repeat(*given: Any) -> Any:
-            made = plain(*given)
-            self.calls.append(len(made))
-            return made
-
-        monkeypatch.setattr(RepeatedRounds, "repeat", repeat)
-
-
-@pytest.fixture
-def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counted]:
-    monkeypatch.setattr(RepeatedRounds, "waits", False)
-    return Counted(monkeypatch)
-
-
-def watched(recipe: Recipe, case: Case, backend: Any, stop: int | None = None, **given: Any) -> tuple[Any, ...]:
-    """The model, and of each round that the watch saw: its number, trees so far, ticket and versions."""
-    seen: list[tuple[int, ...]] = []
-
-    def watch(progress: Progress) -> bool:
-        line = progress.log[-1]
-        versions = {tree.version for tree in progress.trees}
-        seen.append((progress.round, progress.n_rounds, line.ticket, line.pulled, *versions))
-        return progress.n_rounds == stop
-
-    return model_bytes(boost(recipe, case.data, backend, watch=watch, **given)), seen
 
 
 @pytest.mark.parametrize(

@@ -29,10 +29,11 @@ from gpuboost.backends.numerics.leaf_values import climbed, leaf_quantiles, whol
 from gpuboost.backends.numerics.monotone import bound_leaves
 from gpuboost.backends.numerics.probabilities import ProbabilityRule
 from gpuboost.backends.numerics.random_trees import counted, random_structure
+from gpuboost.backends.optional_verbs import Repeated
 from gpuboost.backends.prediction import additive, few_binned_rows, predictor
 from gpuboost.backends.prediction.few_binned_rows import walked
 from gpuboost.backends.prediction.flat_forest import FlatForest
-from gpuboost.backends.prediction.memo import Memo
+from gpuboost.backends.prediction.memo import Memo, ServingMemo
 from gpuboost.backends.prediction.raw_values import rows_of
 from gpuboost.backends.protocol import Capabilities
 from gpuboost.backends.reference.ranking import list_losses
@@ -40,7 +41,7 @@ from gpuboost.backends.smoothing import Smoothing
 from gpuboost.kernels.gradients import pointwise
 from gpuboost.keys import Key
 from gpuboost.losses.custom.arrays import is_of_arrays
-from gpuboost.losses.protocol import DrawnLoss, ListLoss, Loss, is_list_loss, is_on_host, is_smoothed, perturbs_labels
+from gpuboost.losses.protocol import DrawnLoss, Loss, is_list_loss, is_on_host, is_smoothed, perturbs_labels
 from gpuboost.types import (
     Array,
     Bins,
@@ -71,17 +72,18 @@ class Cpu:
     """A CPU with at most ``threads`` threads; the caller does small pieces of work without waking the others."""
 
     name = "cpu"
-    offers = Capabilities(repeated_rounds=True, scores_of_rounds=True)
+    offers = Capabilities(repeated_rounds=True, counted_rounds=True, scores_of_rounds=True)
 
     def __init__(self, threads: int = 1) -> None:
         self._pool = ThreadPool(threads)
         shares, self._workspaces = RowShares(self._pool), Workspaces()
         self._by_rows, self._in_parts = shares.by_rows, shares.in_parts
-        self._growth, self._rounds = CpuGrowth(self._pool, self._workspaces), RepeatedRounds(self._workspaces)
-        self._last_lists: rankings.ranking.QueryConstants | None = None
-        self._last_smoothed: rankings.smoothed_ranking.SmoothedQueries | None = None
+        self._growth = CpuGrowth(self._pool, self._workspaces)
+        self._rounds = RepeatedRounds(self._growth)
+        self._lists: ServingMemo[rankings.ranking.QueryConstants] = ServingMemo()
+        self._smoothed_lists: ServingMemo[rankings.smoothed_ranking.SmoothedQueries] = ServingMemo()
+        self._perturbed_lists: ServingMemo[rankings.cross_entropy.PerturbedQueries] = ServingMemo()
         self._of_host = HostLosses(self._pool)
-        self._last_perturbed: rankings.cross_entropy.PerturbedQueries | None = None
         self._last_constant: tuple[Array | None, float, Array] | None = None
         self._numpy_prediction, self._formulas = NumpyPrediction(), Memo(formulas.gradients)
         self._forests, self._explanations = Memo(predictor.ForestPredictor.of), Explanations(self._pool)
@@ -101,7 +103,7 @@ class Cpu:
     def recorded(self, step: int, sequence: int = 0) -> AbstractContextManager[None]:
         return self._rounds
 
-    def repeat(self, trees: tuple[FittedTree, ...], rounds: int, left: int) -> Sequence[tuple[FittedTree, ...]]:
+    def repeat(self, trees: tuple[FittedTree, ...], rounds: int, left: int) -> Sequence[Repeated]:
         return self._rounds.repeat(trees, rounds, left)
 
     def collect(self, ensemble: Ensemble) -> Ensemble:
@@ -125,7 +127,8 @@ class Cpu:
             return Gradients(*self._of_host.derivatives(loss, scores, data, curvature), data.multiplicity)
         many = curvature is None and data.n_rows > PACKED_ROWS  # few rows grow in memory that is kept for the next tree
         if is_list_loss(loss):
-            made = rankings.ranking.gradients(loss, self._lists_of(loss, data), scores, data, curvature, self._pool)
+            lists = self._lists.of(rankings.ranking.QueryConstants.made_of, loss, data)
+            made = rankings.ranking.gradients(loss, lists, scores, data, curvature, self._pool)
             return replace(made, disposable=many)
         run, g, constant = self._formulas.of(loss), np.empty(scores.shape, np.float32), curvature is not None
         h = np.empty(scores.shape, np.float32) if curvature is None else self._constant(data, scores.shape, curvature)
@@ -145,32 +148,26 @@ class Cpu:
     ) -> Gradients:
         """See the verb. first: number of the first row in the stream, for a part of the rows."""
         if is_smoothed(loss):
-            smoothed = self._last_smoothed
-            if smoothed is None or not smoothed.serves(loss, data):
-                smoothed = self._last_smoothed = rankings.smoothed_ranking.SmoothedQueries.made_of(loss, data)
+            smoothed = self._smoothed_lists.of(rankings.smoothed_ranking.SmoothedQueries.made_of, loss, data)
             return rankings.smoothed_ranking.smoothed_gradients(
                 smoothed, scores, data, curvature or 0.0, key, first, self._pool
             )
         assert perturbs_labels(loss)
-        perturbed = self._last_perturbed
-        if perturbed is None or not perturbed.serves(data):
-            perturbed = self._last_perturbed = rankings.cross_entropy.PerturbedQueries.made_of(data)
+        perturbed = self._perturbed_lists.of(rankings.cross_entropy.PerturbedQueries.made_of, data)
         return rankings.cross_entropy.gradients(perturbed, scores, data, curvature, key, first, self._pool)
 
     def sample(self, probability: float, n_rows: int, key: Key) -> Sample:
-        room = self._workspaces.take()
-        sample = sampling.draws.uniform(probability, n_rows, key, self._pool, room)
-        self._workspaces.give_back(room)
+        with self._workspaces.lent() as room:
+            sample = sampling.draws.uniform(probability, n_rows, key, self._pool, room)
+        self._rounds.note("sample", sample, probability, n_rows, key)
         return sample
 
     def draw(
         self, gradients: Gradients, kappa: float, rule: ProbabilityRule, key: Key,
         losses: Array | RowScore | None = None,
     ) -> Sample:  # fmt: skip
-        room = self._workspaces.take()
-        sample = sampling.draws.draw(gradients, kappa, rule, key, losses, self._pool, room)
-        self._workspaces.give_back(room)
-        return sample
+        with self._workspaces.lent() as room:
+            return sampling.draws.draw(gradients, kappa, rule, key, losses, self._pool, room)
 
     def losses(self, loss: Loss, scores: Array, data: TrainingSet) -> Array:
         if is_list_loss(loss):
@@ -206,7 +203,11 @@ class Cpu:
         return sampling.control_variates.leaf(gradients, sample, before, eta, means, self._by_rows)
 
     def weigh(self, gradients: Gradients, sample: Sample) -> Gradients:
-        return gradients if sample.rows is None else sampling.draws.weigh(gradients, sample, self._pool)
+        if sample.rows is None:
+            return gradients
+        weighed = sampling.draws.weigh(gradients, sample, self._pool)
+        self._rounds.note("weigh", weighed, gradients, sample)
+        return weighed
 
     def noise(self, gradients: Gradients, rows: Array | None, noise: Noise) -> Gradients:
         return sampling.noise.noisy(gradients, rows, noise, self._by_rows)
@@ -383,13 +384,6 @@ class Cpu:
 
         self._by_rows(shape[1], fill)
         return out
-
-    def _lists_of(self, loss: ListLoss, data: TrainingSet) -> rankings.ranking.QueryConstants:
-        """Constants of the queries that do not depend on scores; computed once."""
-        last = self._last_lists
-        if last is None or not last.serves(loss, data):
-            last = self._last_lists = rankings.ranking.QueryConstants.made_of(loss, data)
-        return last
 
     def _route(self, nodes: Nodes, bins: Bins, cuts: Cuts) -> Array:
         out = np.empty(bins.shape[0], np.int32)

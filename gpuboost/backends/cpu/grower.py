@@ -7,6 +7,7 @@ threads.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -86,7 +87,6 @@ class TreeGrower:
         of_rows = 1.0, 0.0, all_packed, rows.pool
         self._search = Search(rows.layout, cuts, limits, candidates, output, self._units, *of_rows)
         self._most = len(self._tree.node)
-        self._levels: Levels | None = None
         if by_column is None:
             self._histograms = Histograms(rows, packed, limits, self._most, cpu_histograms.PACKED_ROWS, workspace)
 
@@ -102,7 +102,7 @@ class TreeGrower:
             force(self._forced, self._tree, self._histograms, search, self._limits.max_leaves, self._split_and_search)
         if leaf_wise and not search.by_number and self._forced is None:
             self._grow_best_first()
-        elif self._by_column is None and search.independent and not leaf_wise and self._forced is None:
+        elif self._in_levels:
             self._grow_small_levels()
         else:
             self._find_splits()
@@ -115,16 +115,27 @@ class TreeGrower:
         return Structure(nodes, output, target.version, leaf_of_all, leaf_sums, weight=self._weight)
 
     def in_one_call(self) -> OneCall | None:
-        """None if the last tree took several calls, or several threads."""
-        limits, search, levels = self._limits, self._search, self._levels
-        if levels is None or not search.independent or limits.bounded or len(self._tree.node) != self._most:
+        """None if trees take several calls, or several threads."""
+        limits = self._limits
+        if not self._in_levels or limits.bounded or len(self._tree.node) != self._most:
             return None
-        arguments, slots = levels.of_root(), self._histograms.all_slots
+        arguments, slots = self._levels.of_root(), self._histograms.all_slots
         if arguments is None or slots is None or self._rows.settlers() > 1:
             return None
         layout = self._rows.layout
         work = len(self._rows) * layout.entries_per_row * limits.max_depth + layout.n_cells * self._most
         return OneCall(arguments, slots, least_rows(limits), work, self._tree)
+
+    @property
+    def _in_levels(self) -> bool:
+        """True if a call grows several levels."""
+        plain = self._by_column is None and self._forced is None and self._limits.growth != "leafwise"
+        return plain and self._search.independent
+
+    @cached_property
+    def _levels(self) -> Levels:
+        of_tree = self._tree, self._rows, self._histograms, self._search, self._limits
+        return Levels(*of_tree, least_rows(self._limits), self._workspace)
 
     @property
     def rows(self) -> NDArray[np.int32]:
@@ -155,9 +166,6 @@ class TreeGrower:
 
     def _grow_small_levels(self) -> None:
         """Grow several levels in one call, as long as no step is large and there is room for their histograms."""
-        if self._levels is None:
-            of_tree = self._tree, self._rows, self._histograms, self._search, self._limits
-            self._levels = Levels(*of_tree, least_rows(self._limits), self._workspace)
         HELPER.wait()
         finished = not len(self._new_pairs)
         while not finished and (len(self._new_pairs) or self._split_best(self._limits.max_leaves)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -11,6 +12,7 @@ from gpuboost.backends.cpu.compilation.background import BACKGROUND
 from gpuboost.backends.cpu.compilation.warm_up import HELPER
 from gpuboost.backends.cpu.compilation.warm_up_tree import is_usual
 from gpuboost.backends.cpu.grower import TreeGrower
+from gpuboost.backends.cpu.repeated_draws import can_repeat
 from gpuboost.backends.cpu.trees import large_trees
 from gpuboost.backends.cpu.trees import stump as cpu_stump
 from gpuboost.backends.cpu.trees.histograms import PACKED_ROWS
@@ -58,7 +60,7 @@ class KeptGrower:
     ) -> KeptGrower | None:
         """None if the rows are many, so that time does not matter, or if they or the candidates differ by tree."""
         drawn = candidates.by_node is not None or candidates.cuts is not None or candidates.noise is not None
-        if drawn or target.rows is not None or data.n_rows > PACKED_ROWS:
+        if drawn or candidates.by_tree is not None or target.rows is not None or data.n_rows > PACKED_ROWS:
             return None
         return cls(grower, data.bins, data.cuts, target.gradients.multiplicity, candidates, limits)
 
@@ -91,6 +93,38 @@ class CpuGrowth:
             structure = self._grown(data, target, output, candidates, limits, workspace)
         self._workspaces.give_back(workspace)
         return structure
+
+    def for_rounds(
+        self, data: TrainingSet, target: Target, candidates: Candidates, limits: Limits
+    ) -> TreeGrower | None:
+        """A grower for trees like the last one, of other gradients and of whatever rows and features are drawn.
+
+        None if a kernel cannot draw them, or if no grower was kept.
+        """
+        workspace = self._workspaces.take()
+        self._workspaces.give_back(workspace)
+        kept = workspace.kept
+        if target.rows is None and candidates.by_tree is None:
+            same = isinstance(kept, KeptGrower) and kept.serves(data, target, candidates, limits)
+            return kept.grower if same else None
+        if not can_repeat(data, target) or data.n_rows > PACKED_ROWS:
+            return None
+        return self._for_draws(data, candidates, limits, workspace, of_rows=target.rows is not None)
+
+    def _for_draws(
+        self, data: TrainingSet, candidates: Candidates, limits: Limits, workspace: Workspace, *, of_rows: bool
+    ) -> TreeGrower:
+        """A grower with room for any rows and features that may be drawn."""
+        bins, cuts, n = data.bins, data.cuts, data.n_rows
+        assert isinstance(bins, DenseBins)
+        most_bins = np.argsort(-cuts.n_bins, kind="stable")[: len(candidates.features)]
+        widest = replace(candidates, features=np.sort(most_bins).astype(np.int32), by_tree=None)
+        some = DenseBins(np.empty_like(bins.rows), bins.columns) if of_rows else bins
+        layout = layout_of(some, cuts, widest, by_column=False)
+        layout = replace(layout, some_categorical=bool(cuts.is_categorical.any()))
+        rows, drawn = np.empty(n, np.int32), np.empty(n if of_rows else 0, np.int32)
+        by_node = RowsByNode(some, layout, None, rows, drawn, self._pool, workspace)
+        return TreeGrower(by_node, np.empty(n, np.int64), n, None, cuts, limits, widest, 0, workspace)
 
     def _grown(
         self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits,

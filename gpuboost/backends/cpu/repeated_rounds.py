@@ -8,6 +8,7 @@ kernel ``repeated_rounds.repeat`` calls the same kernels in the same order, roun
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -16,8 +17,9 @@ from numpy.typing import NDArray
 from gpuboost.backends.cpu import sums as cpu_sums
 from gpuboost.backends.cpu.compilation.background import BACKGROUND, repeated_kind
 from gpuboost.backends.cpu.grower import OneCall
-from gpuboost.backends.cpu.growth import KeptGrower
-from gpuboost.backends.host.workspace import Workspaces
+from gpuboost.backends.cpu.growth import CpuGrowth
+from gpuboost.backends.cpu.repeated_draws import Draws, DrawVerbs
+from gpuboost.backends.optional_verbs import Repeated
 from gpuboost.backends.several_rounds import PAYS
 from gpuboost.kernels.common import fixed_point
 from gpuboost.kernels.common.by_address import address_of, is_compiled
@@ -42,8 +44,8 @@ class RepeatedRounds:
 
     waits: ClassVar[bool] = True
 
-    def __init__(self, workspaces: Workspaces) -> None:
-        self._workspaces, self._verbs, self._open = workspaces, list[tuple[Any, ...]](), False
+    def __init__(self, growth: CpuGrowth) -> None:
+        self._growth, self._verbs, self._open = growth, list[tuple[Any, ...]](), False
         self._round: _Round | None = None
         self._passed = 0  # rounds to go through the loop
 
@@ -64,7 +66,7 @@ class RepeatedRounds:
         if self._open:
             self._verbs.append((verb, result, *given))
 
-    def repeat(self, trees: tuple[FittedTree, ...], rounds: int, left: int) -> Sequence[tuple[FittedTree, ...]]:
+    def repeat(self, trees: tuple[FittedTree, ...], rounds: int, left: int) -> Sequence[Repeated]:
         """See the verb."""
         if self._round is None:
             if self._passed:
@@ -82,19 +84,15 @@ class RepeatedRounds:
         verbs = _parts(self._verbs, trees)
         if verbs is None:
             return None
-        workspace = self._workspaces.take()
-        self._workspaces.give_back(workspace)
-        kept = workspace.kept
-        if not (isinstance(kept, KeptGrower) and kept.serves(*verbs.of_growth)):
+        grower = self._growth.for_rounds(*verbs.of_growth)
+        call = None if grower is None else grower.in_one_call()
+        if grower is None or call is None or len(trees) * call.most > MOST_NODES:
             return None
-        call = kept.grower.in_one_call()
-        if call is None or len(trees) * call.most > MOST_NODES:
-            return None
-        kind = repeated_kind(categorical=call.is_categorical, several=len(trees) > 1)
+        kind = repeated_kind(categorical=call.is_categorical, several=len(trees) > 1, draws=verbs.draws)
         is_ready = BACKGROUND.is_ready if left >= PAYS else BACKGROUND.is_there
         if self.waits and not is_ready(kind):
             return None
-        made = _Round(call, kept.grower.packed, verbs)
+        made = _Round(call, grower.packed, verbs)
         return made if made.is_known and not (self.waits and not made.is_compiled) else None
 
 
@@ -107,34 +105,48 @@ class _Verbs(NamedTuple):
     of_growth: tuple[Any, ...]  # data, target, candidates and limits
     scores: NDArray[np.float64]
     factor: float
+    draw: DrawVerbs | None  # of rows
 
     @property
     def limits(self) -> Limits:
         limits: Limits = self.of_growth[3]
         return limits
 
+    @property
+    def draws(self) -> bool:
+        """True if rows or features are drawn."""
+        return self.draw is not None or self.of_growth[2].by_tree is not None
+
+    @property
+    def version(self) -> int:
+        """The number of the round."""
+        return int(self.of_growth[1].version)
+
 
 def _parts(verbs: list[tuple[Any, ...]], trees: tuple[FittedTree, ...]) -> _Verbs | None:
     """The verbs of a round; None if one of them was given anything but what the ones before it returned."""
-    k = len(trees)
-    if [verb[0] for verb in verbs] != ["gradients", *["grow"] * k, *["leaf_values", "add_leaves"] * k]:
+    k, names = len(trees), [verb[0] for verb in verbs]
+    draws = 2 if names[1:3] == ["sample", "weigh"] else 0
+    if [*names[:1], *names[1 + draws :]] != ["gradients", *["grow"] * k, *["leaf_values", "add_leaves"] * k]:
         return None
     _, gradients, scores, run, of_run = verbs[0]
-    _, _, data, target, _, candidates, limits = verbs[1]
+    draw = DrawVerbs.of(verbs[1:3], gradients) if draws else None
+    verbs = verbs[1 + draws :]
+    _, _, data, target, _, candidates, limits = verbs[0]
     factor = verbs[-1][-1]
-    same = target.gradients is gradients
+    same = target.gradients is (gradients if draw is None else draw.weighed)
     for output, tree in enumerate(trees):
-        _, structure, *of_growth = verbs[1 + output]
-        _, fitted, *of_values = verbs[1 + k + 2 * output]
-        _, _, *of_step = verbs[2 + k + 2 * output]
-        same = same and structure.sums is not None and fitted is tree and of_step[2] == factor
+        _, structure, *of_growth = verbs[output]
+        _, fitted, *of_values = verbs[k + 2 * output]
+        _, _, *of_step = verbs[1 + k + 2 * output]
+        same = same and (structure.sums is None) != target.gives_leaf_sums and fitted is tree and of_step[2] == factor
         for argument, wanted in zip(of_growth, (data, target, output, candidates, limits), strict=True):
             same = same and argument is wanted
         for argument, wanted in zip(
             (*of_values, *of_step[:2]), (structure, gradients, limits, scores, tree), strict=True
         ):
             same = same and argument is wanted
-    return _Verbs(gradients, run, of_run, (data, target, candidates, limits), scores, factor) if same else None
+    return _Verbs(gradients, run, of_run, (data, target, candidates, limits), scores, factor, draw) if same else None
 
 
 class _Round:
@@ -142,6 +154,7 @@ class _Round:
 
     def __init__(self, call: OneCall, packed: NDArray[np.int64], verbs: _Verbs) -> None:
         gradients, scores, limits = verbs.gradients, verbs.scores, verbs.limits
+        self._version = verbs.version  # of the round that the verbs did
         (k, n), max_nodes = scores.shape, call.most
         times = max(min(MOST_NODES // (max_nodes * k), MOST_WORK // max(call.work * k, 1)), 1)
         m = cpu_sums.multiplicity_of(gradients)
@@ -151,6 +164,11 @@ class _Round:
         sums, leaves, sizes = np.empty((2, max_nodes)), np.empty((k, n), np.int32), np.empty(times * k, np.int64)
         self._call, self._k, self._times, self._sizes = call, k, times, sizes
         self._trees = trees = RepeatedTrees(*_room(times * k * max_nodes))
+        data, target, candidates, _ = verbs.of_growth
+        draws, room = None, (times, times * k * max_nodes)
+        if verbs.draws:
+            draws = Draws(data, target, candidates, gradients, verbs.draw, room)
+        self._draws = draws
         addresses = [  # in the order of their places
             address_of(verbs.run, *verbs.of_run),
             address_of(fixed_point.scale_and_pack, gradients.g[0], gradients.h[0], *of_packing),
@@ -159,31 +177,39 @@ class _Round:
             address_of(newton, trees.feature, *sums, *of_values, trees.value),
             address_of(pointwise.add_leaves, scores[0], sums[0], leaves[0], 0, n),
         ]
+        of_draws = None if draws is None else draws.arguments(trees, gradients)
         self._arguments = (
             np.array([address or 0 for address in addresses], np.int64), verbs.of_run, gradients.g, gradients.h,
             of_packing, call.arguments, call.free_slots, rule, tuple(trees), sums, leaves, scores, float(verbs.factor),
-            sizes,
+            sizes, of_draws,
         )  # fmt: skip
-        self.is_known = None not in addresses  # the loop has called all of them with arguments of these types
+        # the loop has called all of them with arguments of these types
+        self.is_known = None not in addresses and (draws is None or draws.are_known)
 
     @property
     def is_compiled(self) -> bool:
         """True if the kernel need not be compiled for these arguments."""
         return bool(is_compiled(kernel.repeat, 1, *self._arguments))
 
-    def repeat(self, trees: tuple[FittedTree, ...], rounds: int) -> list[tuple[FittedTree, ...]]:
+    def repeat(self, trees: tuple[FittedTree, ...], rounds: int) -> list[Repeated]:
         """The trees of up to so many rounds."""
         self._call.begin()
+        k, version = self._k, trees[0].version + 1
+        if self._draws is not None:
+            self._draws.begin(version - self._version)
         done = kernel.repeat(min(rounds, self._times), *self._arguments)
-        k, version, begin = self._k, trees[0].version + 1, 0
-        sizes, every = self._sizes[: done * k].tolist(), list[FittedTree]()
-        *fields, values = [array[: sum(sizes)].copy() for array in self._trees]
-        for number, size in enumerate(sizes):
-            part = slice(begin, begin + size)
-            nodes = Nodes(*[field[part] for field in fields])
-            every.append(FittedTree(nodes, values[part], number % k, version + number // k))
-            begin += size
-        return list(zip(*[iter(every)] * k, strict=True))
+        ends = [0, *np.cumsum(self._sizes[: done * k]).tolist()]
+        *fields, values = [array[: ends[-1]].copy() for array in self._trees]
+        every, made = [slice(*bounds) for bounds in pairwise(ends)], list[Repeated]()
+        for time in range(done):
+            of_round = tuple(
+                FittedTree(Nodes(*[field[nodes] for field in fields]), values[nodes], output, version + time)
+                for output, nodes in enumerate(every[time * k : (time + 1) * k])
+            )
+            of_nodes = slice(ends[time * k], ends[(time + 1) * k])
+            sizes = None if self._draws is None else self._draws.sizes(time, of_nodes)
+            made.append(Repeated(of_round, sizes))
+        return made
 
 
 def _room(v: int) -> tuple[NDArray[Any], ...]:

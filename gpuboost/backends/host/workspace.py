@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import mmap
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from math import prod
 from typing import Any
@@ -63,6 +64,13 @@ class Workspaces:
 
     def __init__(self) -> None:
         self._free: list[Workspace] = []
+
+    @contextmanager
+    def lent(self) -> Iterator[Workspace]:
+        """Context that has a workspace."""
+        workspace = self.take()
+        yield workspace
+        self.give_back(workspace)
 
     def take(self) -> Workspace:
         """A workspace that nothing else is using."""

@@ -19,7 +19,7 @@ def walked(nodes: Nodes, bins: Bins, cuts: Cuts, out: Array) -> bool:
     if not isinstance(bins, DenseBins) or len(out) > MOST:
         return False
     of_tree = [getattr(nodes, name) for name in FIELDS]
-    walk_rows(*map(_to_read, (bins.rows, *of_tree, cuts.n_bins, cuts.is_categorical)), out)
+    walk_rows(*map(to_read, (bins.rows, *of_tree, cuts.n_bins, cuts.is_categorical)), out)
     return True
 
 
@@ -36,16 +36,16 @@ def scores_after(
     trees = [tree for of_round in rounds for tree in of_round if isinstance(tree, FittedTree)]
     if [tree.output for tree in trees] != [*range(k)] * len(rounds):
         return None
-    nodes = tuple(_to_read(np.concatenate([getattr(tree.nodes, name) for tree in trees])) for name in FIELDS)
+    nodes = tuple(to_read(np.concatenate([getattr(tree.nodes, name) for tree in trees])) for name in FIELDS)
     values, first = np.concatenate([tree.value for tree in trees]), np.zeros(len(trees) + 1, np.int64)
     np.cumsum([len(tree.value) for tree in trees], out=first[1:])
     after = np.empty((k, len(rounds), n))
-    rows, *of_cuts = map(_to_read, (bins.rows, cuts.n_bins, cuts.is_categorical))
+    rows, *of_cuts = map(to_read, (bins.rows, cuts.n_bins, cuts.is_categorical))
     add_rounds(rows, nodes, values, first, *of_cuts, factor, scores, after)
     return after
 
 
-def _to_read(array: Array) -> Array:
+def to_read(array: Array) -> Array:
     """A view that cannot be written to: numba compiles a kernel anew where an array can, and models of files cannot."""
     view = np.ascontiguousarray(array).view()
     view.flags.writeable = False

@@ -1,11 +1,20 @@
-"""Memo of one entry, keyed by object identity."""
+"""Memos of one entry: keyed by object identity, or by what the entry itself says."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 Memoised = TypeVar("Memoised")
+
+
+class Serves(Protocol):
+    """A value that says for what it was made."""
+
+    def serves(self, *given: Any) -> bool: ...
+
+
+Serving = TypeVar("Serving", bound=Serves)
 
 
 class Memo(Generic[Memoised]):
@@ -24,3 +33,17 @@ class Memo(Generic[Memoised]):
         if entry is None or entry[0] is not key:
             entry = self._entry = key, self._make(key, *rest)
         return entry[1]
+
+
+class ServingMemo(Generic[Serving]):
+    """The last value of ``make(*given)``, made again unless it ``serves`` what is given."""
+
+    def __init__(self) -> None:
+        self._last: Serving | None = None
+
+    def of(self, make: Callable[..., Serving], *given: Any) -> Serving:
+        """``make(*given)``, or its last value."""
+        last = self._last
+        if last is None or not last.serves(*given):
+            last = self._last = make(*given)
+        return last

@@ -35,7 +35,9 @@ _RUN_ROUNDS = (  # a fit, for which this package has not all that it takes
     "from gpuboost.backends.cpu.repeated_rounds import RepeatedRounds; RepeatedRounds.waits = False; "
     "kind = sys.argv[2]; x = numpy.arange(128.0).reshape(64, 2) % 8; "
     "of = [0] if 'categorical' in kind else None; y = (x[:, 0] > 3) + ('several' in kind) * (x[:, 1] > 4); "
-    "gpuboost.GradientBoostingClassifier(n_estimators=3, n_jobs=1, device='cpu', categorical_features=of).fit(x, y); "
+    "of_rows = 0.5 if 'draws' in kind else None; "
+    "gpuboost.GradientBoostingClassifier("
+    "n_estimators=3, n_jobs=1, device='cpu', categorical_features=of, sampling=of_rows).fit(x, y); "
     "background.note_kind(kind)"
 )
 
@@ -46,9 +48,10 @@ ROUNDS = "rounds-"
 """Before "one" or "several" trees a round. The other kinds are those of ``large_trees.kernel_kind``."""
 
 
-def repeated_kind(*, categorical: bool, several: bool) -> str:
-    """The kernel of repeated rounds, for trees of categories too, and for several trees a round."""
-    return f"{ROUNDS}{'several' if several else 'one'}-{'categorical' if categorical else 'numeric'}"
+def repeated_kind(*, categorical: bool, several: bool, draws: bool = False) -> str:
+    """The kernel of repeated rounds, for trees of categories, several trees a round, and drawn rows or features."""
+    kind = f"{ROUNDS}{'several' if several else 'one'}-{'categorical' if categorical else 'numeric'}"
+    return f"{kind}-draws" if draws else kind
 
 
 class Background:

@@ -30,13 +30,18 @@ Draw: TypeAlias = Callable[[int, int, Array, Array], tuple[int, int]]
 
 def uniform(probability: float, n_rows: int, key: Key, pool: ThreadPool, workspace: Workspace) -> Sample:
     """Sample of rows with equal probability. See ``Backend.sample``."""
-    limit = np.uint64(int(probability * 2.0**32))
+    limit = limit_of(probability)
 
     def draw_stretch(start: int, stop: int, rows: Array, inverse: Array) -> tuple[int, int]:
         return uniform_draw.drawn_rows(start, stop, limit, *key.words, rows), 0
 
     rows, _, _ = _drawn(n_rows, draw_stretch, pool, workspace)
     return Sample(rows, np.full(len(rows), 1.0 / probability, dtype=np.float32))
+
+
+def limit_of(probability: float) -> np.uint64:
+    """Rows are drawn whose numbers are below it."""
+    return np.uint64(int(probability * 2.0**32))
 
 
 def draw(

@@ -1,0 +1,124 @@
+"""Draws of rounds that a CPU repeats: their verbs, the arguments of ``kernels.growth.repeated_draws``, their sizes."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuboost.backends.cpu import sums as cpu_sums
+from gpuboost.backends.cpu.sampling.draws import limit_of
+from gpuboost.backends.prediction.few_binned_rows import FIELDS, MOST, to_read
+from gpuboost.kernels.common import fixed_point
+from gpuboost.kernels.common.by_address import address_of
+from gpuboost.kernels.common.records import FeatureDraw, RepeatedTrees, RowDraw, SampleSums
+from gpuboost.kernels.leaves.walk_rows import walk_rows
+from gpuboost.kernels.sampling import draw as uniform_draw
+from gpuboost.kernels.sampling import feature_subsets, gather, importance
+from gpuboost.keys import Key
+from gpuboost.types import Candidates, DenseBins, Gradients, SampleSizes, Target, TrainingSet
+
+ITERATION = 2  # its place among ``Key.words``
+NO_FEATURES = FeatureDraw(np.zeros(4, np.int64), np.empty(0, np.bool_))
+NO_ROWS = RowDraw(
+    np.zeros(4, np.int64), np.uint64(0), np.empty(0, np.int32), np.empty(0, np.float32), np.empty((0, 0), np.uint8),
+    np.empty(0, np.float32), np.empty(0, np.float32), np.empty(0, np.int32), np.empty(0, np.bool_), False,
+)  # fmt: skip
+
+
+class DrawVerbs(NamedTuple):
+    """Arguments and results of the verbs that drew and weighed the rows of a round's trees."""
+
+    probability: float
+    key: Key
+    weighed: Gradients
+
+    @classmethod
+    def of(cls, verbs: list[tuple[Any, ...]], gradients: Gradients) -> DrawVerbs | None:
+        """None if the second did not weigh the gradients by what the first drew."""
+        (_, sample, probability, _, key), (_, weighed, of_gradients, of_sample) = verbs
+        return cls(probability, key, weighed) if of_gradients is gradients and of_sample is sample else None
+
+
+def can_repeat(data: TrainingSet, target: Target) -> bool:
+    """True if a kernel draws the rows and features of such trees."""
+    return isinstance(data.bins, DenseBins) and (target.rows is None or data.n_rows <= MOST)
+
+
+class Draws:
+    """The draws of repeated rounds."""
+
+    def __init__(
+        self, data: TrainingSet, target: Target, candidates: Candidates, gradients: Gradients, verbs: DrawVerbs | None,
+        room: tuple[int, int],
+    ) -> None:  # fmt: skip
+        """room: for the rounds of a call, and for the nodes of their trees."""
+        self._features, self._rows, rounds, nodes = NO_FEATURES, NO_ROWS, *room
+        self._streams: list[tuple[NDArray[np.int64], Key]] = []  # words that kernels read, and the key that they are of
+        if candidates.by_tree is not None:
+            key = candidates.by_tree[1]
+            self._features = FeatureDraw(np.array(key.words, np.int64), np.empty(data.cuts.n_features, np.bool_))
+            self._streams.append((self._features.words, key))
+        if verbs is not None:
+            self._rows = _row_draw(data, target, gradients, verbs)
+            self._streams.append((self._rows.words, verbs.key))
+        else:
+            rounds = nodes = 0
+        self._sums = SampleSums(np.empty(rounds, np.int64), np.empty((rounds, 2)), np.empty((2, nodes)))
+
+    def arguments(self, trees: RepeatedTrees, gradients: Gradients) -> tuple[Any, ...]:
+        """The kernel's ``of_draws``."""
+        addresses = self._addresses(trees, gradients)
+        self.are_known = None not in addresses  # the verbs have called all of them with arguments of these types
+        of_kernels = np.array([address or 0 for address in addresses], np.int64)
+        return of_kernels, tuple(self._features), tuple(self._rows), tuple(self._sums)
+
+    def begin(self, rounds: int) -> None:
+        """Begin a call. rounds: from the one whose verbs are known to the first of the call."""
+        for words, key in self._streams:
+            words[ITERATION] = key.words[ITERATION] + rounds
+
+    def _addresses(self, trees: RepeatedTrees, gradients: Gradients) -> list[int | None]:
+        """Addresses of the kernels that draw, in the order of their places; 0 for those that are not called."""
+        draw, words = self._rows, (0, 0, 0, 0)
+        features = np.empty(1, np.int32)
+        of_features = address_of(feature_subsets.draw, 0, *words, features) if len(self._features.chosen) else 0
+        if not len(draw.rows):
+            return [of_features, 0, 0, 0, 0, 0, 0]
+        (k, n), m, leaves = gradients.g.shape, cpu_sums.multiplicity_of(gradients), np.empty(1, np.int32)
+        nodes = [to_read(getattr(trees, name)) for name in FIELDS]
+        of_cuts = to_read(leaves), to_read(draw.is_categorical)
+        of_scale, weighed = (m, 0.0, 0), draw.g.reshape(k, n)
+        return [
+            of_features,
+            address_of(uniform_draw.drawn_rows, 0, n, draw.limit, *words, draw.rows),
+            address_of(gather.gather, draw.bins, draw.rows, 0, n, np.empty((0, 0), np.uint8)),
+            address_of(importance.weigh, gradients.g, draw.rows, draw.inverse, 0, n, weighed),
+            address_of(walk_rows, to_read(draw.bins), *nodes, *of_cuts, leaves),
+            address_of(fixed_point.scale, gradients.g[0], *of_scale),
+            0 if draw.own_leaves else address_of(
+                fixed_point.leaf_sums, gradients.g[0], gradients.h[0], m, 0.0, 0.0, leaves, 0, n,
+                np.empty((0, 2), np.int64),
+            ),
+        ]  # fmt: skip
+
+    def sizes(self, time: int, nodes: slice) -> SampleSizes | None:
+        """Sizes of the rows that a round of the last call drew; None if it had all rows. nodes: of its trees."""
+        if not len(self._rows.rows):
+            return None
+        rows, (weight, squares) = int(self._sums.rows[time]), self._sums.of_round[time].tolist()
+        effective = weight**2 / squares if squares > 0.0 else 0.0
+        largest = float(self._rows.inverse[0]) if rows else 0.0
+        return SampleSizes(rows, largest, effective, self._sums.of_leaf[:, nodes].copy())
+
+
+def _row_draw(data: TrainingSet, target: Target, gradients: Gradients, verbs: DrawVerbs) -> RowDraw:
+    assert isinstance(data.bins, DenseBins)
+    k, n = gradients.g.shape
+    multiplicities = 0 if gradients.multiplicity is None else n
+    return RowDraw(
+        np.array(verbs.key.words, np.int64), limit_of(verbs.probability), np.empty(n, np.int32),
+        np.full(n, 1.0 / verbs.probability, np.float32), data.bins.rows, np.empty(k * n, np.float32),
+        np.empty(k * n, np.float32), np.empty(multiplicities, np.int32), data.cuts.is_categorical, target.own_leaves,
+    )  # fmt: skip

@@ -1,0 +1,175 @@
+"""Rounds that draw rows or features, which a CPU repeats in one call: models and reports of rounds one by one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from support.builders import random_case, sparse
+from support.examples import crossed, daily
+from support.repeated_rounds import Counted, counted, watched
+
+import gpuboost as gb
+from gpuboost import losses
+from gpuboost.backends.cpu import repeated_draws
+from gpuboost.backends.cpu.backend import Cpu
+from gpuboost.backends.cpu.repeated_rounds import RepeatedRounds
+from gpuboost.backends.cpu.trees import histograms
+from gpuboost.backends.host.workspace import Workspace
+from gpuboost.backends.reference.backend import Reference
+from gpuboost.boosting import boost
+from gpuboost.errors import InputError
+from gpuboost.growth import DepthWise
+from gpuboost.learners import RandomByNode, RandomGroups
+from gpuboost.losses import Logistic, Poisson, Softmax, SquaredError
+from gpuboost.recipe import Recipe
+from gpuboost.sampling import MVS, UniformSampling
+from gpuboost.types import Limits
+
+__all__ = ["counted"]
+
+GROWTH = DepthWise(Limits(8, 3))
+ROWS, COLUMNS = {"sampling": UniformSampling(0.6)}, {"learners": RandomGroups(2)}
+DRAWN: list[dict[str, Any]] = [
+    ROWS,
+    COLUMNS,
+    {**ROWS, **COLUMNS},
+    {"sampling": UniformSampling(0.3, variance_control="none"), **COLUMNS},
+]
+CASES: list[tuple[Any, str, str]] = [
+    (SquaredError(), "real", "real"),
+    (Logistic(), "binary", "whole"),
+    (Softmax(3), "3", "whole"),
+    (Poisson(), "positive", "none"),
+]
+
+
+@pytest.mark.parametrize(("drawn", "loss", "target", "weights"), crossed(DRAWN, CASES))
+def test_repeated_rounds_are_the_references(
+    drawn: dict[str, Any], loss: Any, target: str, weights: str, counted: Counted
+) -> None:
+    of = random_case(5, 200, 4, target=target, weights=weights, categorical=0.0)
+    recipe = replace(Recipe(loss, 12, 0.3, GROWTH), **drawn)
+    for threads in (1, 3):
+        counted.calls.clear()
+        assert watched(recipe, of, Cpu(threads), together=5) == watched(recipe, of, Reference())
+        assert counted.calls == [5, 5, 1]
+
+
+def test_features_of_categories_are_drawn(counted: Counted) -> None:
+    """The first trees go through the verbs, until one of them has drawn a feature of categories."""
+    case = random_case(15, 200, 5, target="binary", categorical=0.9)
+    assert case.data.cuts.is_categorical.any()
+    recipe = replace(Recipe(Logistic(), 40, 0.3, GROWTH), **ROWS, **COLUMNS)
+    assert watched(recipe, case, Cpu(1), together=8) == watched(recipe, case, Reference())
+    assert sum(counted.calls) > 8
+
+
+def test_a_round_may_draw_no_row(counted: Counted) -> None:
+    case = random_case(16, 30, 3, categorical=0.0)
+    recipe = Recipe(SquaredError(), 30, 0.3, GROWTH, UniformSampling(0.02))
+    assert watched(recipe, case, Cpu(1), together=16) == watched(recipe, case, Reference())
+    assert counted.calls == [16, 13]
+
+
+def test_a_model_is_continued(counted: Counted) -> None:
+    case = random_case(8, 150, 4, categorical=0.0)
+    recipe = replace(Recipe(SquaredError(), 6, 0.3, GROWTH), **ROWS, **COLUMNS)
+
+    def twice(backend: Any, **given: Any) -> tuple[Any, ...]:
+        first = boost(recipe, case.data, backend, **given)
+        return watched(replace(recipe, learning_rate=0.1), case, backend, resume=first, **given)
+
+    assert twice(Cpu(1), together=4) == twice(Reference())
+    assert counted.calls == [4, 1, 4, 1]
+
+
+def test_a_tree_without_room_is_grown_by_the_verbs(counted: Counted, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(histograms, "FIRST_SLOTS", 2)
+    monkeypatch.setattr(histograms, "FIRST_BYTES", 0)
+    monkeypatch.setattr(Workspace, "room", lambda self, name: 0)
+    random = np.random.default_rng(0)
+    case = random_case(9, 400, 4, categorical=0.0)
+    data = replace(case.data, y=np.where(np.arange(400) < 4, 50.0, random.normal(size=400)))
+    recipe = replace(Recipe(SquaredError(), 30, 0.5, DepthWise(Limits(64, 6))), **ROWS)
+    case = replace(case, data=data)
+    assert watched(recipe, case, Cpu(1), together=8) == watched(recipe, case, Reference())
+    assert 0 in counted.calls
+
+
+def test_gradients_that_are_no_numbers_are_refused_by_the_verbs(counted: Counted) -> None:
+    case = random_case(10, 60, 2, categorical=0.0)
+    recipe = replace(Recipe(SquaredError(), 200, 1e6, GROWTH), **ROWS)
+    with pytest.raises(InputError, match="gradients must be finite numbers"):
+        boost(recipe, case.data, Cpu(1), together=8)
+    assert counted.calls[0] > counted.calls[-1]
+
+
+@pytest.mark.parametrize(
+    "differing",
+    [
+        {"sampling": MVS(0.5)},
+        {"learners": RandomByNode(2)},
+        {"learners": RandomGroups(2, "root")},
+        {**ROWS, "growth": DepthWise(Limits(4, 2, random_strength=1.0))},
+        {**ROWS, "growth": DepthWise(Limits(4, 2, extra_trees=True))},
+        {"sampling": UniformSampling(0.5, variance_control="horvitz_thompson")},
+    ],
+    ids=str,
+)
+def test_other_draws_go_through_the_loop(differing: dict[str, Any], counted: Counted) -> None:
+    case = random_case(11, 100, 3, categorical=0.0)
+    recipe = replace(Recipe(SquaredError(), 4, 0.3, GROWTH), **differing)
+    assert watched(recipe, case, Cpu(1), together=8) == watched(recipe, case, Reference())
+    assert set(counted.calls) <= {0}
+
+
+@pytest.mark.parametrize("drawn", [ROWS, COLUMNS])
+def test_sparse_and_many_rows_go_through_the_loop(
+    drawn: dict[str, Any], counted: Counted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = random_case(6, 120, 4)
+    recipe = replace(Recipe(SquaredError(), 4, 0.3, GROWTH), **drawn)
+    of_sparse = replace(case, data=sparse(case.data))
+    assert watched(recipe, of_sparse, Cpu(1), together=8) == watched(recipe, of_sparse, Reference())
+    assert counted.calls == [0, 0, 0]
+    if drawn is ROWS:
+        counted.calls.clear()
+        monkeypatch.setattr(repeated_draws, "MOST", 119)
+        assert watched(recipe, case, Cpu(1), together=8) == watched(recipe, case, Reference())
+        assert counted.calls == [0, 0, 0]
+
+
+@pytest.mark.parametrize("early", [None, 3])
+@pytest.mark.parametrize("classes", daily([2, 3], 1))
+def test_the_report_is_that_of_rounds_one_by_one(
+    classes: int, early: int | None, counted: Counted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also of fewer rounds than were done, where the fit stops early."""
+    rng = np.random.default_rng(classes)
+    x, weight = rng.normal(size=(300, 4)), rng.integers(0, 3, 300)
+    y = np.minimum((x[:, 0] + rng.normal(size=300) > 0) * 1 + (x[:, 1] > 1), classes - 1)
+    model = gb.GradientBoostingClassifier(
+        n_estimators=60, learning_rate=0.9, max_depth=3, sampling=0.4, learners=0.5, device="cpu", n_jobs=1,
+        random_state=0, early_stopping_rounds=early,
+    )  # fmt: skip
+    given = {"sample_weight": weight, "eval_set": [(x[:90], y[:90])]}
+    repeated = clone(model).fit(x, y, **given)
+    assert sum(counted.calls) > 7
+    monkeypatch.setattr(RepeatedRounds, "repeat", lambda *_: ())
+    one_by_one = clone(model).fit(x, y, **given)
+    assert gb.dumps(repeated) == gb.dumps(one_by_one)
+    assert repeated.evals_result_ == one_by_one.evals_result_
+    report = repeated.fit_report_.sampling
+    assert report == one_by_one.fit_report_.sampling
+    assert len(report.rates) == repeated.fit_report_.rounds
+
+
+def test_a_search_may_repeat_rounds_that_draw_evenly() -> None:
+    plain = Recipe(losses.SquaredError(), 4)
+    even = [ROWS, COLUMNS, {**ROWS, **COLUMNS}, {}]
+    uneven = [{"sampling": MVS(0.5)}, {"learners": RandomByNode(2)}, {"learners": RandomGroups(2, "root")}]
+    assert [replace(plain, **drawn).draws_evenly for drawn in (*even, *uneven)] == [True] * 4 + [False] * 3
