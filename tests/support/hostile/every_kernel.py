@@ -351,9 +351,10 @@ def _repeated() -> Iterator[tuple[str, Callable[[], object]]]:
 
     x, y = data()
     classes = {"target": np.digitize(y, [0.5, 1.5]), "kind": "Classifier"}
-    for several, categories in product(({}, classes), (None, [1])):
-        given = {**several, "categorical_features": categories}
-        yield f"repeated {categories} {len(several)}", lambda given=given: repeated(given)
+    draws: tuple[dict[str, Any], ...] = ({}, {"sampling": 0.5}, {"sampling": 0.5, "learners": 0.5})
+    for several, categories, drawn in product(({}, classes), (None, [1]), draws):
+        given = {**several, **drawn, "categorical_features": categories, "n_estimators": 40 if drawn else 5}
+        yield f"repeated {categories} {len(several)} {drawn}", lambda given=given: repeated(given)
     yield "repeated, few rows to evaluate", lambda: repeated({"eval_set": [(x[:50], y[:50])]})
 
 
