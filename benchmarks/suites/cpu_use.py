@@ -31,6 +31,22 @@ PEERS = "xgboost", "lightgbm", "sklearn"
 SHAPES = (1_000, 10, 100), (1_000, 10, 1_000), (1_000, 50, 100), (5_000, 28, 100), (20_000, 28, 100), (20_000, 50, 200)
 """Rows, features, trees"""
 
+DRAWN_SHAPES = (1_000, 10, 200), (5_000, 20, 200)
+ROWS = {
+    OURS: {"sampling": 0.5},
+    "xgboost": {"subsample": 0.5},
+    "lightgbm": {"bagging_fraction": 0.5, "bagging_freq": 1},
+}
+FEATURES = {OURS: {"learners": 0.5}, "xgboost": {"colsample_bytree": 0.5}, "lightgbm": {"feature_fraction": 0.5}}
+VARIATIONS: dict[str, tuple[int | None, dict[str, dict[str, Any]]]] = {
+    "half of the rows": (None, ROWS),
+    "half of the features": (None, FEATURES),
+    "half of both": (None, {name: {**ROWS[name], **FEATURES[name]} for name in ROWS}),
+    "GOSS": (None, {OURS: {"sampling": "GOSS"}, "lightgbm": {"data_sample_strategy": "goss"}}),
+    "31 leaves, leaf-wise": (31, {name: {} for name in (OURS, *PEERS)}),
+}
+"""Most leaves, if trees grow leaf-wise, and the options of each library that has them; of GOSS their defaults"""
+
 Seconds = dict[str, tuple[float, float]]  # library -> medians of (seconds, CPU seconds)
 
 
@@ -75,9 +91,9 @@ def beside(options: Options) -> tuple[str, ...]:
 # small data, and threads
 
 
-def _fit(name: str, x: Array, y: Array, trees: int, threads: int) -> Callable[[], Any]:
+def _fit(name: str, x: Array, y: Array, setting: Setting, threads: int, **more: Any) -> Callable[[], Any]:
     def run() -> Any:
-        peer = open_peer(name, "binary", Setting(trees=trees), threads, y)
+        peer = open_peer(name, "binary", setting, threads, y, **more)
         return peer.train(peer.bin(peer.prepare(x), y, None, None))
 
     return run
@@ -89,12 +105,34 @@ def fits(options: Options) -> Finding:
     for n, d, trees in SHAPES[:1] if options.small else SHAPES:
         x, y = problem(n, d)
         for threads in sorted({1, options.threads}):
-            runs = {name: _fit(name, x, y, 5 if options.small else trees, threads) for name in names}
+            setting = Setting(trees=5 if options.small else trees)
+            runs = {name: _fit(name, x, y, setting, threads) for name in names}
             what = f"{n:,} x {d}, {trees} trees, {threads} threads"
             seconds = alternated(runs, options.repeats or 5, lambda say, what=what: options.tell(f"{what}: {say}"))
             rows.append(_row(what, seconds, names))
             numbers[what] = seconds
     return Finding("Whole fits of depth 6: milliseconds (of CPU time)", _columns(names), tuple(rows), numbers=numbers)
+
+
+def variations(options: Options) -> Finding:
+    """Whole fits on one thread, where rows or features are drawn for each tree, or trees grow leaf-wise."""
+    from gpuboost import GOSS
+
+    rows, numbers = [], {}
+    for n, d, trees in DRAWN_SHAPES[:1] if options.small else DRAWN_SHAPES:
+        x, y = problem(n, d)
+        for kind, (leaves, of) in VARIATIONS.items():
+            setting, runs = Setting(trees=20 if options.small else trees, leaves=leaves), {}
+            for name in beside(options):
+                if name in of:
+                    more = {"sampling": GOSS()} if of[name].get("sampling") == "GOSS" else of[name]
+                    runs[name] = _fit(name, x, y, setting, 1, **more)
+            what = f"{n:,} x {d}, {kind}"
+            seconds = alternated(runs, options.repeats or 5, lambda say, what=what: options.tell(f"{what}: {say}"))
+            rows.append(_row(what, seconds, beside(options)))
+            numbers[what] = seconds
+    title = "Whole fits of 200 trees, of depth 6 but for the leaf-wise ones, one thread: milliseconds (of CPU time)"
+    return Finding(title, _columns(beside(options)), tuple(rows), numbers=numbers)
 
 
 def threads(options: Options) -> Finding:
@@ -332,6 +370,7 @@ def _microseconds(call: Callable[[Array], Any], x: Array, times: int) -> float:
 
 PARTS = {
     "fits": Part("1,000 to 20,000 rows, 100 to 1,000 trees, one thread and all", fits),
+    "fits-variations": Part("1,000 and 5,000 rows: drawn rows or features, GOSS, leaf-wise trees", variations),
     "many": Part("GridSearchCV of small fits over processes and threads", many),
     "first": Part("new processes that fit, or load a model and predict", first),
     "latency": Part("calls that predict 1, 10 and 100 rows by 500 trees", latency),

@@ -158,6 +158,7 @@ REPEATED = {
     "classification": repeated_kind(categorical=False, several=False),
     "multiclass": repeated_kind(categorical=False, several=True),
     "categories": repeated_kind(categorical=True, several=False),
+    "sampling": repeated_kind(categorical=False, several=False, draws=True),
 }
 """The kernel of repeated rounds of a kind, which fits of two rounds do not need"""
 

@@ -36,8 +36,8 @@ def ran(tmp_path: Path, *cases: str) -> dict[str, dict[str, object]]:
 
 
 def test_a_small_run_without_peers_has_dashes_for_ratios(tmp_path: Path) -> None:
-    parts = ran(tmp_path, "fits", "latency", "threads")
-    for name in ("fits", "threads"):
+    parts = ran(tmp_path, "fits", "fits-variations", "latency", "threads")
+    for name in ("fits", "fits-variations", "threads"):
         rows = parts[name]["rows"]
         assert isinstance(rows, list)
         assert all(row[-2:] == ["-", "-"] for row in rows)
