@@ -199,16 +199,22 @@ def take_buckets(scores, start, stop, a, b, out):
 
 
 @kernel
-def three_sums(scores, start, stop, mu, low, scale, out):
-    """out += rows with s >= mu, rows with s < low, and sum of rint(s * scale) over those between. out (3,) int64."""
+def sums_beside(part, mu, low, scale):
+    """Rows with s >= mu, rows with s < low, and sum of rint(s * scale) over those between. part: float32 scores."""
     above, below, between = np.int64(0), np.int64(0), np.int64(0)
-    part = scores[start:stop]
     for j in range(part.size):
         s = np.float64(part[j])
         high, under = s >= mu, s < low
         above += np.int64(high)
         below += np.int64(under)
         between += np.int64(0 if high or under else np.int64(np.rint(s * scale)))
+    return above, below, between
+
+
+@kernel
+def three_sums(scores, start, stop, mu, low, scale, out):
+    """out += the sums of ``sums_beside`` of rows [start, stop). out (3,) int64."""
+    above, below, between = sums_beside(scores[start:stop], mu, low, scale)
     out[0] += above
     out[1] += below
     out[2] += between

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -91,8 +92,10 @@ def assert_same_rows(
     if machine == "cuda":
         assert drawn(cuda(order).draw(*given)) == drawn(expected)
         return
-    for backend in TEAMS.values():
-        found = backend.draw(*given)
+    for backend, few in product(TEAMS.values(), (0, threshold_search.FEW)):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(threshold_search, "FEW", few)
+            found = backend.draw(*given)
         assert drawn(found) == drawn(expected)
         assert found.n_excluded == expected.n_excluded
 

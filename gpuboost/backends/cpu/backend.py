@@ -25,7 +25,7 @@ from gpuboost.backends.host.ranking_losses import HostLosses
 from gpuboost.backends.host.threads import RowShares, ThreadPool
 from gpuboost.backends.host.workspace import Workspaces
 from gpuboost.backends.numerics import line_search, sketches
-from gpuboost.backends.numerics.leaf_values import climbed, leaf_quantiles, whole_weights
+from gpuboost.backends.numerics.leaf_values import climbed, whole_weights
 from gpuboost.backends.numerics.monotone import bound_leaves
 from gpuboost.backends.numerics.probabilities import ProbabilityRule
 from gpuboost.backends.numerics.random_trees import counted, random_structure
@@ -273,10 +273,12 @@ class Cpu:
     def leaf_quantiles(
         self, tree: FittedTree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet
     ) -> FittedTree:
+        from gpuboost.backends.cpu.quantiles import leaf_quantiles
+
         assert loss.leaf_quantile is not None
         residual = data.target_of(tree.output) - scores[tree.output] + 0.0  # + 0.0: no negative zero
-        value = leaf_quantiles(leaf_of_row, tree.nodes.is_leaf, residual, whole_weights(data), loss.leaf_quantile)
-        return replace(tree, value=value)
+        of_rows = wide(leaf_of_row), residual, whole_weights(data)
+        return replace(tree, value=leaf_quantiles(tree.nodes, *of_rows, loss.leaf_quantile, self._pool))
 
     def line_search(
         self, tree: FittedTree, leaf_of_row: Array, loss: Loss, scores: Array, data: TrainingSet, per_leaf: bool

@@ -80,16 +80,6 @@ def weighted_quantile(x: Array, weight: Array, alpha: float) -> float:
     return float(x[order[np.searchsorted(reached, needed)]])
 
 
-def leaf_quantiles(leaf_of_row: Array, is_leaf: Array, residual: Array, weight: Array, alpha: float) -> Array:
-    """(v,) float64: ``weighted_quantile`` of the residuals in each leaf, 0 elsewhere. residual, weight (n,)."""
-    value, by_leaf = np.zeros(len(is_leaf)), np.argsort(leaf_of_row, kind="stable")
-    ends = np.cumsum(np.bincount(leaf_of_row, minlength=len(value)))
-    for leaf in np.flatnonzero(is_leaf):
-        rows = by_leaf[ends[leaf - 1] if leaf else 0 : ends[leaf]]
-        value[leaf] = weighted_quantile(residual[rows], weight[rows], alpha)
-    return value
-
-
 def whole_weights(data: TrainingSet) -> Array:
     """(n,) int64, at least 1: weights as integers, so their sum does not depend on the order."""
     if data.weight is None:

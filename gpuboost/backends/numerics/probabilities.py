@@ -1,7 +1,7 @@
 """Sampling probability rules: from the scores of all rows to the probability with which each row is drawn.
 
-A rule is two pure functions. ``solve`` finds its parameters from sums over the rows, ``probability`` is p of a row with
-these parameters. Every machine calls ``solve`` with its own way to sum, but for CUDA, where it is part of a graph.
+A rule is two pure functions. ``solve`` finds its parameters by a search among the scores, ``probability`` is p of a row
+with these parameters. Every machine calls ``solve`` with its own search, but for CUDA, where it is part of a graph.
 
 Scores s are float32, not negative, normal numbers or 0. All arithmetic below is float64 and IEEE, with +, *, /, sqrt
 and comparisons only, and sums over rows are integers, so that parameters have the same bits on every machine.
@@ -16,7 +16,7 @@ from typing import ClassVar, Literal, Protocol, TypeAlias
 import numpy as np
 
 from gpuboost.backends.numerics import threshold
-from gpuboost.backends.numerics.threshold import Counts, RowSums
+from gpuboost.backends.numerics.threshold import ThresholdSearch
 from gpuboost.records import dataclass
 from gpuboost.types import Array
 
@@ -51,8 +51,8 @@ class ProbabilityRule(Protocol):
         """Upper bound on the mean of p over the rows, unless many scores tie; 1.0 if unknown."""
         ...
 
-    def solve(self, counts: Counts, sums: RowSums) -> Parameters:
-        """The parameters, from the counts of all scores and from sums over the rows."""
+    def solve(self, search: ThresholdSearch) -> Parameters:
+        """The parameters."""
         ...
 
     def probability(self, score: Array, parameters: Parameters) -> Array:
@@ -88,11 +88,11 @@ class ThresholdRule:
     def largest_rate(self) -> float:
         return 1.0 if self.rate is None else min(1.0, self.rate * (1.0 + FLOOR_SLACK * (self.floor > 0.0)))
 
-    def solve(self, counts: Counts, sums: RowSums) -> Parameters:
+    def solve(self, search: ThresholdSearch) -> Parameters:
         """Rho and the floor."""
         if self.rate is None:
             return self.settings
-        return threshold.rho_for_rate(counts, self.rate, self.floor, sums.three_sums), self.floor
+        return search.rho_for_rate(self.rate, self.floor), self.floor
 
     def probability(self, score: Array, parameters: Parameters) -> Array:
         rho, floor = parameters
@@ -120,10 +120,10 @@ class GossRule:
     def largest_rate(self) -> float:
         return min(1.0, self.top + self.other)
 
-    def solve(self, counts: Counts, sums: RowSums) -> Parameters:
+    def solve(self, search: ThresholdSearch) -> Parameters:
         """the threshold, p of a row that has it, and p of a row below."""
-        rank, (_, others) = self.top * counts.n, self.settings
-        least_score, above, ties = threshold.score_of_rank(counts, rank, sums.within)
+        rank, (_, others) = self.top * search.n, self.settings
+        least_score, above, ties = search.score_of_rank(rank)
         return least_score, threshold.probability_of_ties(rank, above, ties, others), others
 
     def probability(self, score: Array, parameters: Parameters) -> Array:
@@ -144,9 +144,9 @@ class TrimmingRule:
     def settings(self) -> tuple[float, float]:
         return self.mass, 0.0
 
-    def solve(self, counts: Counts, sums: RowSums) -> Parameters:
+    def solve(self, search: ThresholdSearch) -> Parameters:
         """See ``GossRule.solve``; rows that tie at the threshold are all drawn."""
-        return threshold.score_of_mass(counts, self.mass, sums.within), 1.0, 0.0
+        return search.score_of_mass(self.mass), 1.0, 0.0
 
     def probability(self, score: Array, parameters: Parameters) -> Array:
         return _by_threshold(score, *parameters)

@@ -66,6 +66,48 @@ class RowSums(Protocol):
         ...
 
 
+class ThresholdSearch(Protocol):
+    """Search for a threshold among the scores of one draw."""
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        ...
+
+    def rho_for_rate(self, rate: float, floor: float) -> float:
+        """See the function."""
+        ...
+
+    def score_of_rank(self, k: float) -> tuple[float, int, int]:
+        """See the function."""
+        ...
+
+    def score_of_mass(self, mass: float) -> float:
+        """See the function."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SearchBySums:
+    """The search, from the counts of all scores and from sums over the rows."""
+
+    counts: Counts
+    sums: RowSums
+
+    @property
+    def n(self) -> int:
+        return self.counts.n
+
+    def rho_for_rate(self, rate: float, floor: float) -> float:
+        return rho_for_rate(self.counts, rate, floor, self.sums.three_sums)
+
+    def score_of_rank(self, k: float) -> tuple[float, int, int]:
+        return score_of_rank(self.counts, k, self.sums.within)
+
+    def score_of_mass(self, mass: float) -> float:
+        return score_of_mass(self.counts, mass, self.sums.within)
+
+
 def check(not_numbers: int) -> None:
     """Raise InputError if some rows have no finite score."""
     if not_numbers:

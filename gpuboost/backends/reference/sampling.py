@@ -9,7 +9,7 @@ import numpy as np
 
 from gpuboost.backends.numerics import threshold
 from gpuboost.backends.numerics.probabilities import ProbabilityRule
-from gpuboost.backends.numerics.threshold import BUCKETS, Counts, Ints
+from gpuboost.backends.numerics.threshold import BUCKETS, Counts, Ints, SearchBySums
 from gpuboost.records import dataclass
 from gpuboost.types import Array, Gradients, NoiseScale, RowScore, Sample
 
@@ -68,7 +68,7 @@ def score_rows(gradients: Gradients, kappa: float, losses: Array | None, factor:
 
 def probabilities(scores: Array, rule: ProbabilityRule) -> Array:
     """(n,) float64 probabilities of rows, from (n,) float32 scores."""
-    return rule.probability(scores.astype(np.float64), rule.solve(counts_of(scores), _RowSums(scores)))
+    return rule.probability(scores.astype(np.float64), rule.solve(SearchBySums(counts_of(scores), _RowSums(scores))))
 
 
 @dataclass(frozen=True, slots=True)

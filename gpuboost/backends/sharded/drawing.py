@@ -8,7 +8,7 @@ from operator import add
 
 from gpuboost.backends.numerics import threshold
 from gpuboost.backends.numerics.probabilities import ProbabilityRule
-from gpuboost.backends.numerics.threshold import Counts, Ints
+from gpuboost.backends.numerics.threshold import Counts, Ints, SearchBySums
 from gpuboost.backends.sharded.arrays import Distributed, Driver
 from gpuboost.backends.sharded.shard import Shard
 from gpuboost.keys import Key
@@ -34,7 +34,7 @@ def draw(
     scores = driver.array(number, shape, gradients.g.sizes)
     threshold.check(sum(bad for _, _, bad in answers))
     counts = Counts(*(reduce(add, column) for column in list(zip(*answers, strict=True))[:2]))
-    parameters = rule.solve(counts, _RowSums(driver, scores))
+    parameters = rule.solve(SearchBySums(counts, _RowSums(driver, scores)))
     numbers, sizes = driver.ask_and_keep(2, Shard.draw_by, scores, rule, parameters, key)
     drawn, excluded = zip(*sizes, strict=True)
     return numbers, list(drawn), sum(excluded)

@@ -253,10 +253,18 @@ def _layouts() -> Iterator[tuple[str, Callable[[], object]]]:
             )
     many = np.column_stack([rng.integers(0, 600, 3000), rng.normal(size=3000)])
     yield "many categories", lambda: _fit(np.sin(many[:, 0]), many, categorical_features=[0]).predict(many)
-    tall = rng.normal(size=(70_000, 3))
+    yield from _tall(rng.normal(size=(70_000, 3)))
+
+
+def _tall(x: Array) -> Iterator[tuple[str, Callable[[], object]]]:
+    import gpuboost as gb
+
+    y = x[:, 0]
     for growth in ("depthwise", "leafwise", "oblivious"):
-        yield f"tall {growth}", lambda g=growth: _fit(tall[:, 0], tall, growth=g, n_estimators=2).predict(tall)
-    yield "tall, stumps", lambda: _fit(tall[:, 0], tall, max_depth=1)
+        yield f"tall {growth}", lambda g=growth: _fit(y, x, growth=g, n_estimators=2).predict(x)
+    yield "tall, stumps", lambda: _fit(y, x, max_depth=1)
+    for sampler in (gb.MVS(0.5), gb.GOSS()):
+        yield f"tall, {sampler!r}", lambda s=sampler: _fit(y, x, sampling=s, n_estimators=2)
 
 
 def _rankings() -> Iterator[tuple[str, Callable[[], object]]]:

@@ -9,12 +9,11 @@ from typing import TypeAlias
 import numpy as np
 
 from gpuboost.backends.cpu import formulas
-from gpuboost.backends.cpu.sampling.threshold_search import ThreadedRowSums
+from gpuboost.backends.cpu.sampling.threshold_search import search_among
 from gpuboost.backends.host.threads import ThreadPool, share
 from gpuboost.backends.host.workspace import Workspace
 from gpuboost.backends.numerics import threshold
 from gpuboost.backends.numerics.probabilities import ProbabilityRule
-from gpuboost.backends.numerics.threshold import Counts
 from gpuboost.kernels.common import philox
 from gpuboost.kernels.sampling import draw as uniform_draw
 from gpuboost.kernels.sampling import importance, row_factors
@@ -51,7 +50,7 @@ def draw(
     """See ``Backend.draw``. ``workspace`` is scratch memory."""
     losses = row_scores(gradients, losses, pool) if callable(losses) else losses
     scores, counts = _scores(gradients, kappa, losses, pool, workspace)
-    parameters = np.array(rule.solve(counts, ThreadedRowSums(scores, counts, pool, workspace)), np.float64)
+    parameters = np.array(rule.solve(search_among(scores, counts, pool, workspace)), np.float64)
 
     def draw_stretch(start: int, stop: int, rows: Array, inverse: Array) -> tuple[int, int]:
         drawn, excluded = importance.draw(scores, start, stop, rule.kind, parameters, *key.words, rows, inverse)
@@ -107,25 +106,24 @@ def weigh(gradients: Gradients, sample: Sample, pool: ThreadPool) -> Gradients:
 
 def _scores(
     gradients: Gradients, kappa: float, losses: Array | None, pool: ThreadPool, workspace: Workspace
-) -> tuple[Array, Counts]:
-    """(n,) float32 scores, and their counts by bucket."""
+) -> tuple[Array, Array]:
+    """(n,) float32 scores; (2, 2048) int64 rows and significands in each bucket."""
     g, h = gradients.g, gradients.h
     m = NO_MULTIPLICITY if gradients.multiplicity is None else gradients.multiplicity
     scores = workspace.array("scores", g.shape[1:], np.float32)
-    bits = scores.view(np.uint32)
-    made_of = _made_of(kappa)
-    bad, table = np.zeros(pool.size, np.int64), np.zeros((pool.size, 2, importance.BUCKETS), np.int64)
+    made_of, parts = _made_of(kappa), 1 if len(scores) < SMALL else pool.size
+    bad, table = [0] * parts, np.zeros((parts, 2, importance.BUCKETS), np.int64)
 
     def work(part: int, begin: int, end: int) -> None:
         if losses is None:
             bad[part] = importance.importance(g, h, m, made_of, kappa, begin, end, scores, *table[part])
         else:
             bad[part] = importance.clip(losses, m, begin, end, scores)
-            importance.count(bits, begin, end, *table[part])
+            importance.count(scores.view(np.uint32), begin, end, *table[part])
 
     _in_parts(len(scores), work, pool)
-    threshold.check(int(bad.sum()))
-    return scores, Counts(*table.sum(axis=0))
+    threshold.check(sum(bad))
+    return scores, table[0] if parts == 1 else table.sum(axis=0)
 
 
 def _made_of(kappa: float) -> int:
@@ -155,6 +153,8 @@ def _drawn(n: int, draw_stretch: Draw, pool: ThreadPool, workspace: Workspace) -
         drawn[part], excluded[part] = draw_stretch(a, b, rows[a:b], inverse[a:b])
 
     pool.run_parts(parts, work)
+    if parts == 1:
+        return rows[: drawn[0]].copy(), inverse[: drawn[0]].copy(), excluded[0]
     stretches = [slice(bounds[part], bounds[part] + drawn[part]) for part in range(parts)]
     drawn_rows = np.concatenate([rows[stretch] for stretch in stretches])
     return drawn_rows, np.concatenate([inverse[stretch] for stretch in stretches]), sum(excluded)

@@ -1,4 +1,4 @@
-"""Sums over rows on the CPU, from which the sampling threshold is computed."""
+"""Search for the sampling threshold on the CPU: by one kernel among few rows, by sums over many."""
 
 from __future__ import annotations
 
@@ -9,12 +9,48 @@ import numpy as np
 
 from gpuboost.backends.host.threads import ThreadPool, share
 from gpuboost.backends.host.workspace import Workspace
-from gpuboost.backends.numerics.threshold import BUCKETS, Counts, Ints
+from gpuboost.backends.numerics.threshold import BUCKETS, Counts, Ints, SearchBySums, ThresholdSearch
 from gpuboost.kernels.sampling import importance
+from gpuboost.kernels.sampling import threshold as kernels
 from gpuboost.types import Array
 
 SMALL = 16_384  # rows below which waking another thread costs more than it saves
+FEW = 16_384  # rows below which one kernel searches, which for each step goes through all of them
 NO_BUCKET = BUCKETS  # one that no score is in
+
+
+def search_among(scores: Array, counts: Array, pool: ThreadPool, workspace: Workspace) -> ThresholdSearch:
+    """The search among (n,) float32 scores. counts (2, 2048) int64: rows and significands; may be overwritten."""
+    if 0 < len(scores) < FEW:
+        return SearchByKernel(scores, counts, workspace)
+    of_buckets = Counts(*counts)
+    return SearchBySums(of_buckets, ThreadedRowSums(scores, of_buckets, pool, workspace))
+
+
+@dataclass(slots=True)
+class SearchByKernel:
+    """``threshold.ThresholdSearch`` among few rows, on one thread; for one call of one method."""
+
+    scores: Array
+    counts: Array
+    workspace: Workspace
+
+    @property
+    def n(self) -> int:
+        return len(self.scores)
+
+    def rho_for_rate(self, rate: float, floor: float) -> float:
+        room = self.workspace.array("sums of buckets", (3, BUCKETS), np.float64)
+        rho: float = kernels.rho_for_rate(rate, floor, self.scores, *self.counts, room)
+        return rho
+
+    def score_of_rank(self, k: float) -> tuple[float, int, int]:
+        score, above, ties = kernels.score_of_rank(k, self.scores.view(np.uint32), *self.counts)
+        return score, above, ties
+
+    def score_of_mass(self, mass: float) -> float:
+        score: float = kernels.score_of_mass(mass, self.scores.view(np.uint32), *self.counts)
+        return score
 
 
 @dataclass(slots=True)
