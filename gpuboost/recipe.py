@@ -54,7 +54,7 @@ from gpuboost.losses.protocol import Loss, is_drawn
 from gpuboost.losses.start_values import OPTIMUM, StartRule, start_value
 from gpuboost.multi_output import MultiOutput, OneTreePerOutput
 from gpuboost.records import dataclass, declared
-from gpuboost.sampling import EveryRow, ImportanceSampling, Sampler, Sampling, UniformSampling, recall, sampler_of
+from gpuboost.sampling import EveryRow, ImportanceSampling, Sampler, Sampling, recall, sampler_of
 from gpuboost.sampling.protocol import SamplingTraits
 from gpuboost.sampling.unclipped import UnclippedSampling
 from gpuboost.steps import ConstantStep, GradientStep, NewtonStep, QuantileStep, Step
@@ -128,16 +128,14 @@ class Recipe:
         return plain == (Serial, NoNoise, OneTreePerOutput) and known and not remembers and not varies
 
     @property
-    def draws_evenly(self) -> bool:
-        """True if rounds differ by rows and by features of trees alone, and all of them are drawn with one probability.
-
-        A CPU repeats such rounds too.
-        """
-        rows, features = self.sampling, self.learners
-        evenly = isinstance(rows, EveryRow | UniformSampling) and isinstance(features, AllLearners | RandomGroups)
+    def repeats_on_cpu(self) -> bool:
+        """True if nothing is drawn but rows, and features of trees: a CPU repeats such rounds."""
+        rows, features = declared(SamplingTraits, self.sampling), self.learners
+        known = rows.repeatable and rows.variance_control in ("none", "leaf_refit") and not rows.weighs_losses
+        known = known and isinstance(features, AllLearners | RandomGroups)
         if isinstance(features, RandomGroups):
-            evenly = evenly and is_one_of(features.groups, ("feature",))
-        return evenly and replace(self, sampling=EveryRow(), learners=AllLearners()).repeats
+            known = known and is_one_of(features.groups, ("feature",))
+        return known and replace(self, sampling=EveryRow(), learners=AllLearners()).repeats
 
     @property
     def rereads_gradients(self) -> bool:

@@ -560,7 +560,8 @@ class SampleSizes:
     """
 
     rows: int
-    largest: float  # 1 / p
+    n_excluded: int  # rows whose probability was 0
+    largest: float  # 1 / p of a drawn row
     effective: float  # (sum of the weights)^2 / sum of their squares
     of_leaves: Array  # (2, leaves) float64: the same two sums for the leaves of all trees; 0 without drawn rows
 

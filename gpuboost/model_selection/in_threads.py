@@ -102,6 +102,5 @@ def _calls_back(model: GradientBoosting) -> bool:
 def _repeats(model: GradientBoosting, fitted: GradientBoosting, rows: int) -> bool:
     """True if a kernel may repeat the rounds of the model, with the loss of one that is fitted."""
     with suppress(RecipeError):  # which the fit will raise
-        made = recipe(model.get_params(deep=False), fitted.loss_, rows)
-        return made.repeats or made.draws_evenly
+        return recipe(model.get_params(deep=False), fitted.loss_, rows).repeats_on_cpu
     return False

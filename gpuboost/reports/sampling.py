@@ -90,7 +90,7 @@ class SamplingRecord:
             if sample.number is not None:
                 self.numbers.append(sample.number)
         if progress.sizes is not None:
-            self._count(progress.sizes.rows, progress.sizes.largest, 0)
+            self._count(progress.sizes.rows, progress.sizes.largest, progress.sizes.n_excluded)
             self._weigh(progress.sizes.effective, partial(_effective_rows, progress.sizes.of_leaves))
         elif drawn is not None and isinstance(drawn.sample.rows, np.ndarray):
             weights = np.asarray(drawn.sample.inverse_probability)

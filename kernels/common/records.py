@@ -165,10 +165,10 @@ class RepeatedTrees(NamedTuple):
 
 
 class RowDraw(NamedTuple):
-    """Rows that are drawn for the trees of repeated rounds, all with one probability."""
+    """Rows that are drawn for the trees of repeated rounds."""
 
     words: Any  # (4,) int64: ``Key.words`` of the stream in the first round of a call
-    limit: Any  # uint64: rows are drawn whose numbers are below
+    limit: Any  # uint64: rows are drawn whose numbers are below, if all have one probability
     rows: Any  # (n,) int32: the drawn ones are written first; (0,) if trees grow from all rows
     inverse: Any  # (n,) float32: 1 / p
     bins: Any  # (n, d) uint8: of all rows
@@ -177,6 +177,19 @@ class RowDraw(NamedTuple):
     multiplicity: Any  # (n,) int32: room for theirs, (0,) for all ones
     is_categorical: Any  # (d,) bool
     own_leaves: Any  # bool: leaf values are of the drawn rows, not of all
+
+
+class ScoreDraw(NamedTuple):
+    """Probabilities by the rows' scores, as ``ProbabilityRule`` has them; see ``sampling.importance``."""
+
+    kind: Any  # int
+    settings: Any  # (2,) float64
+    made_of: Any  # int: what a score is made of
+    kappa: Any  # float
+    scores: Any  # (n,) float32; (0,) if all rows have one probability
+    counts: Any  # (2, 2048) int64: rows and significands by bucket
+    room: Any  # (3, 2048) float64: scratch memory
+    parameters: Any  # (3,) float64: those of the rule
 
 
 class FeatureDraw(NamedTuple):
@@ -189,7 +202,8 @@ class FeatureDraw(NamedTuple):
 class SampleSums(NamedTuple):
     """Sums over the drawn rows of repeated rounds: of h times 1 / p, and of its square."""
 
-    rows: Any  # (rounds,) int64: numbers of drawn rows
+    rows: Any  # (rounds, 2) int64: numbers of drawn rows, and of rows whose p is 0
+    largest: Any  # (rounds,) float64: largest 1 / p of a drawn row, or 0
     of_round: Any  # (rounds, 2) float64, of h summed over the outputs
     of_leaf: Any  # (2, v) float64: of each leaf of the trees, one after the other
 

@@ -1,7 +1,8 @@
 """Draws of repeated rounds: features and rows of their trees, and then the leaves of all rows and sums of these.
 
 The kernels that draw are called by address, as those of ``repeated_rounds``. A stream's iteration goes up by one from
-round to round. of_draws: addresses of these kernels, and the fields of ``FeatureDraw``, ``RowDraw`` and ``SampleSums``.
+round to round. of_draws: addresses of these kernels, and the fields of ``FeatureDraw``, ``RowDraw``, ``ScoreDraw`` and
+``SampleSums``.
 """
 
 from math import isnan
@@ -11,14 +12,17 @@ from numba import types
 
 from gpuboost.kernels.common.by_address import called_at
 from gpuboost.kernels.common.jit import kernel
-from gpuboost.kernels.common.records import ColumnArrays, FeatureDraw, RowArrays, RowDraw, SampleSums
+from gpuboost.kernels.common.records import ColumnArrays, FeatureDraw, RowArrays, RowDraw, SampleSums, ScoreDraw
+from gpuboost.kernels.sampling.importance import GOSS, SOLVED_THRESHOLD, TRIMMING
 
-SUBSET, DRAW, GATHER, WEIGH, WALK, SCALE, SUM = range(7)  # places of the kernels' addresses
+SUBSET, SCORE, SEARCH, DRAW, GATHER, WEIGH, WALK, SCALE, SUM = range(9)  # places of the kernels' addresses
 BITS_G, BITS_H = 31, 32  # of ``fixed_point.scale``
 
 call = called_at(types.none)
-call_draw = called_at(types.int64)
-call_scale = called_at(types.float64)
+call_count = called_at(types.int64)
+call_counts = called_at(types.UniTuple(types.int64, 2))
+call_number = called_at(types.float64)
+call_rank = called_at(types.Tuple((types.float64, types.int64, types.int64)))
 
 
 @kernel
@@ -49,26 +53,72 @@ def _draw_features(addresses, draw, time, layout, columns):
 
 
 @kernel
-def _draw_rows(addresses, draw, time, g, h, multiplicity, bins):
-    """Draw the rows of a round's trees; return their number, and the sum of their multiplicities.
+def _solve(addresses, score):
+    """The parameters of the rule, as its ``solve`` finds them."""
+    first, second = score.settings
+    counts, significands, bits = score.counts[0], score.counts[1], score.scores.view(np.uint32)
+    parameters = score.parameters
+    parameters[0], parameters[1], parameters[2] = first, second, 0.0  # those of a fixed threshold
+    if score.kind == SOLVED_THRESHOLD:
+        of_scores = (score.scores, counts, significands, score.room)
+        parameters[0] = call_number(addresses[SEARCH], (first, second, *of_scores))
+    elif score.kind == GOSS:
+        rank = first * score.scores.shape[0]
+        parameters[0], above, ties = call_rank(addresses[SEARCH], (rank, bits, counts, significands))
+        among_top = min(1.0, (rank - above) / ties)
+        parameters[1], parameters[2] = among_top + (1.0 - among_top) * second, second
+    elif score.kind == TRIMMING:
+        parameters[0] = call_number(addresses[SEARCH], (first, bits, counts, significands))
+        parameters[1] = 1.0
+
+
+@kernel
+def _choose_rows(addresses, draw, score, time, g, h, multiplicity):
+    """Draw rows; return the numbers of those drawn and of those of p 0; -1 and 0 if a score is no number."""
+    words, n, zero = draw.words, np.int64(draw.rows.shape[0]), np.int64(0)
+    iteration = _iteration(words, time)
+    if score.scores.shape[0] == 0:
+        of_draw = (zero, n, draw.limit, words[0], words[1], iteration, words[3], draw.rows)
+        return call_count(addresses[DRAW], of_draw), zero
+    score.counts[:] = 0
+    of_scores = (
+        g,
+        h,
+        multiplicity,
+        score.made_of,
+        score.kappa,
+        zero,
+        n,
+        score.scores,
+        score.counts[0],
+        score.counts[1],
+    )
+    if call_count(addresses[SCORE], of_scores) != 0:
+        return np.int64(-1), zero
+    _solve(addresses, score)
+    of_rule = (score.scores, zero, n, score.kind, score.parameters)
+    of_stream = (words[0], words[1], iteration, words[3])
+    return call_counts(addresses[DRAW], (*of_rule, *of_stream, draw.rows, draw.inverse))
+
+
+@kernel
+def _take_rows(addresses, draw, m, g, h, multiplicity, bins):
+    """Copy what a tree reads of the drawn rows; return the sum of their multiplicities.
 
     Their bins are written to ``bins``, (n, d) uint8, their weighed gradients and multiplicities to ``draw``, a RowDraw.
     g, h (k, n) float32 and multiplicity (n,) int32, (0,) for all ones: of all rows.
     """
-    words, k, n = draw.words, g.shape[0], np.int64(draw.rows.shape[0])
-    of_draw = (np.int64(0), n, draw.limit, words[0], words[1], _iteration(words, time), words[3], draw.rows)
-    m = call_draw(addresses[DRAW], of_draw)
-    rows, inverse = draw.rows[:m], draw.inverse[:m]
-    call(addresses[GATHER], (draw.bins, rows, np.int64(0), m, bins[:m]))
-    call(addresses[WEIGH], (g, rows, inverse, np.int64(0), m, draw.g[: k * m].reshape(k, m)))
-    call(addresses[WEIGH], (h, rows, inverse, np.int64(0), m, draw.h[: k * m].reshape(k, m)))
-    weight = np.float64(m)
-    if multiplicity.shape[0] > 0:
-        weight = 0.0
-        for i in range(m):
-            times = draw.multiplicity[i] = multiplicity[rows[i]]
-            weight += times
-    return m, weight
+    rows, inverse, k, zero = draw.rows[:m], draw.inverse[:m], g.shape[0], np.int64(0)
+    call(addresses[GATHER], (draw.bins, rows, zero, m, bins[:m]))
+    call(addresses[WEIGH], (g, rows, inverse, zero, m, draw.g[: k * m].reshape(k, m)))
+    call(addresses[WEIGH], (h, rows, inverse, zero, m, draw.h[: k * m].reshape(k, m)))
+    if multiplicity.shape[0] == 0:
+        return np.float64(m)
+    weight = 0.0
+    for i in range(m):
+        times = draw.multiplicity[i] = multiplicity[rows[i]]
+        weight += times
+    return weight
 
 
 @kernel
@@ -110,8 +160,8 @@ def _sum_leaves(addresses, of_all, leaf_of_row, sum_g, sum_h):
     """
     g, h, multiplicity, weight = of_all
     n = np.int64(g.shape[0])
-    scale_g = call_scale(addresses[SCALE], (g, multiplicity, weight, np.int64(BITS_G)))
-    scale_h = call_scale(addresses[SCALE], (h, multiplicity, weight, np.int64(BITS_H)))
+    scale_g = call_number(addresses[SCALE], (g, multiplicity, weight, np.int64(BITS_G)))
+    scale_h = call_number(addresses[SCALE], (h, multiplicity, weight, np.int64(BITS_H)))
     if isnan(scale_g) or isnan(scale_h):
         return False
     sums = np.zeros((sum_g.shape[0], 2), np.int64)
@@ -153,21 +203,26 @@ def _weigh_sample(h, multiplicity, out):
 def draw(of_draws, time, growth, g, h, of_packing):
     """Draw what the trees of a round are grown from.
 
-    time: number of the round in this call. growth, g, h and
-    of_packing: see ``repeated_rounds.repeat``. Returns growth for these rows, their g and h, and their of_packing.
+    time: number of the round in this call. growth, g, h and of_packing: see ``repeated_rounds.repeat``. Returns True
+    unless a row's score is no number, growth for the drawn rows, their g and h, and their of_packing.
     """
-    addresses, features, rows, sample = of_draws[0], FeatureDraw(*of_draws[1]), RowDraw(*of_draws[2]), of_draws[3]
-    (k, n), sums = g.shape, SampleSums(*sample)
+    addresses, features, rows = of_draws[0], FeatureDraw(*of_draws[1]), RowDraw(*of_draws[2])
+    (k, n), sums = g.shape, SampleSums(*of_draws[4])
     multiplicity, weight, packed = of_packing
     if features.chosen.shape[0] > 0:
         _draw_features(addresses, features, time, growth[10], growth[11])
     if rows.rows.shape[0] == 0:
-        return _with_rows(growth, np.int64(n), rows.rows), g, h, (multiplicity, weight, packed)
-    m, weight = _draw_rows(addresses, rows, time, g, h, multiplicity, RowArrays(*growth[12]).bins)
+        return True, _with_rows(growth, np.int64(n), rows.rows), g, h, (multiplicity, weight, packed)
+    m, excluded = _choose_rows(addresses, rows, ScoreDraw(*of_draws[3]), time, g, h, multiplicity)
+    are_numbers, m = m >= 0, max(m, np.int64(0))
+    weight = _take_rows(addresses, rows, m, g, h, multiplicity, RowArrays(*growth[12]).bins)
     drawn_g, drawn_h = rows.g[: k * m].reshape(k, m), rows.h[: k * m].reshape(k, m)
-    sums.rows[time], multiplicity = m, rows.multiplicity[:m]
+    multiplicity = rows.multiplicity[:m]
+    sums.rows[time, 0], sums.rows[time, 1], sums.largest[time] = m, excluded, 0.0
+    for i in range(m):
+        sums.largest[time] = max(sums.largest[time], np.float64(rows.inverse[i]))
     _weigh_sample(drawn_h, multiplicity, sums.of_round[time])
-    return _with_rows(growth, m, rows.rows), drawn_g, drawn_h, (multiplicity, weight, packed[:m])
+    return are_numbers, _with_rows(growth, m, rows.rows), drawn_g, drawn_h, (multiplicity, weight, packed[:m])
 
 
 @kernel
@@ -177,7 +232,7 @@ def settle(of_draws, trees, begin, end, n_bins, of_all, drawn_h, drawn_multiplic
     of_all: g, h, multiplicities and their sum, of all rows; drawn_h, drawn_multiplicity: of those of the tree.
     Returns False if a gradient is no number.
     """
-    addresses, rows, sample = of_draws[0], RowDraw(*of_draws[2]), SampleSums(*of_draws[3])
+    addresses, rows, sample = of_draws[0], RowDraw(*of_draws[2]), SampleSums(*of_draws[4])
     if rows.rows.shape[0] == 0:
         return True
     _find_leaves(addresses, rows, trees, begin, end, n_bins, leaf_of_row)

@@ -129,7 +129,9 @@ def repeat(times, addresses, of_gradients, g, h, of_packing, growth, free_slots,
         if of_draws is None:
             of_tree, tree_g, tree_h, of_rows = growth, g, h, of_packing
         else:
-            of_tree, tree_g, tree_h, of_rows = draw(of_draws, time, growth, g, h, of_packing)
+            are_numbers, of_tree, tree_g, tree_h, of_rows = draw(of_draws, time, growth, g, h, of_packing)
+            if not are_numbers:
+                return time
         for output in range(k):
             of_output = (tree_g[output], tree_h[output], of_rows[0], of_rows[1], of_rows[2])
             scale_g, scale_h, sum_g, sum_h = call_pack(addresses[PACK], of_output)

@@ -13,7 +13,6 @@ from support.examples import crossed, daily
 from support.repeated_rounds import Counted, counted, watched
 
 import gpuboost as gb
-from gpuboost import losses
 from gpuboost.backends.cpu import repeated_draws
 from gpuboost.backends.cpu.backend import Cpu
 from gpuboost.backends.cpu.repeated_rounds import RepeatedRounds
@@ -26,7 +25,7 @@ from gpuboost.growth import DepthWise
 from gpuboost.learners import RandomByNode, RandomGroups
 from gpuboost.losses import Logistic, Poisson, Softmax, SquaredError
 from gpuboost.recipe import Recipe
-from gpuboost.sampling import MVS, UniformSampling
+from gpuboost.sampling import GOSS, MVS, ImportanceSampling, UniformSampling, WeightTrimming
 from gpuboost.types import Limits
 
 __all__ = ["counted"]
@@ -38,6 +37,11 @@ DRAWN: list[dict[str, Any]] = [
     COLUMNS,
     {**ROWS, **COLUMNS},
     {"sampling": UniformSampling(0.3, variance_control="none"), **COLUMNS},
+    {"sampling": MVS(0.5)},
+    {"sampling": ImportanceSampling(0.4, score="hessian", variance_control="none"), **COLUMNS},
+    {"sampling": ImportanceSampling(rho=1.5, score="gradient")},
+    {"sampling": GOSS()},
+    {"sampling": WeightTrimming(0.9)},
 ]
 CASES: list[tuple[Any, str, str]] = [
     (SquaredError(), "real", "real"),
@@ -111,7 +115,9 @@ def test_gradients_that_are_no_numbers_are_refused_by_the_verbs(counted: Counted
 @pytest.mark.parametrize(
     "differing",
     [
-        {"sampling": MVS(0.5)},
+        {"sampling": ImportanceSampling(0.5, score="loss")},
+        {"sampling": ImportanceSampling(0.5, score="gradient", variance_control="none")},
+        {"sampling": ImportanceSampling(0.5, variance_control="node")},
         {"learners": RandomByNode(2)},
         {"learners": RandomGroups(2, "root")},
         {**ROWS, "growth": DepthWise(Limits(4, 2, random_strength=1.0))},
@@ -145,15 +151,16 @@ def test_sparse_and_many_rows_go_through_the_loop(
 
 @pytest.mark.parametrize("early", [None, 3])
 @pytest.mark.parametrize("classes", daily([2, 3], 1))
+@pytest.mark.parametrize("sampling", daily([0.4, gb.ImportanceSampling(0.4, floor=0.0), gb.WeightTrimming(0.8)], 2))
 def test_the_report_is_that_of_rounds_one_by_one(
-    classes: int, early: int | None, counted: Counted, monkeypatch: pytest.MonkeyPatch
+    sampling: Any, classes: int, early: int | None, counted: Counted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also of fewer rounds than were done, where the fit stops early."""
     rng = np.random.default_rng(classes)
     x, weight = rng.normal(size=(300, 4)), rng.integers(0, 3, 300)
     y = np.minimum((x[:, 0] + rng.normal(size=300) > 0) * 1 + (x[:, 1] > 1), classes - 1)
     model = gb.GradientBoostingClassifier(
-        n_estimators=60, learning_rate=0.9, max_depth=3, sampling=0.4, learners=0.5, device="cpu", n_jobs=1,
+        n_estimators=60, learning_rate=0.9, max_depth=3, sampling=sampling, learners=0.5, device="cpu", n_jobs=1,
         random_state=0, early_stopping_rounds=early,
     )  # fmt: skip
     given = {"sample_weight": weight, "eval_set": [(x[:90], y[:90])]}
@@ -168,8 +175,11 @@ def test_the_report_is_that_of_rounds_one_by_one(
     assert len(report.rates) == repeated.fit_report_.rounds
 
 
-def test_a_search_may_repeat_rounds_that_draw_evenly() -> None:
-    plain = Recipe(losses.SquaredError(), 4)
-    even = [ROWS, COLUMNS, {**ROWS, **COLUMNS}, {}]
-    uneven = [{"sampling": MVS(0.5)}, {"learners": RandomByNode(2)}, {"learners": RandomGroups(2, "root")}]
-    assert [replace(plain, **drawn).draws_evenly for drawn in (*even, *uneven)] == [True] * 4 + [False] * 3
+def test_a_recipe_says_whether_a_cpu_repeats_its_rounds() -> None:
+    plain = Recipe(SquaredError(), 4)
+    known = [ROWS, COLUMNS, {"sampling": MVS(0.5), **COLUMNS}, {}]
+    others = [
+        {"sampling": ImportanceSampling(0.5, score="loss")}, {"learners": RandomByNode(2)},
+        {"learners": RandomGroups(2, "root")}, {"growth": DepthWise(Limits(4, 2, extra_trees=True))},
+    ]  # fmt: skip
+    assert [replace(plain, **drawn).repeats_on_cpu for drawn in (*known, *others)] == [True] * 4 + [False] * 4

@@ -167,7 +167,10 @@ class Cpu:
         losses: Array | RowScore | None = None,
     ) -> Sample:  # fmt: skip
         with self._workspaces.lent() as room:
-            return sampling.draws.draw(gradients, kappa, rule, key, losses, self._pool, room)
+            sample = sampling.draws.draw(gradients, kappa, rule, key, losses, self._pool, room)
+        if losses is None:
+            self._rounds.note("draw", sample, gradients, kappa, rule, key)
+        return sample
 
     def losses(self, loss: Loss, scores: Array, data: TrainingSet) -> Array:
         if is_list_loss(loss):

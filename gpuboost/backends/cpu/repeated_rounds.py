@@ -82,7 +82,7 @@ class RepeatedRounds:
     def _prepared(self, trees: tuple[FittedTree, ...], left: int) -> _Round | None:
         """The last round, if the kernel can repeat it and is there."""
         verbs = _parts(self._verbs, trees)
-        if verbs is None:
+        if verbs is None or verbs.may_warn:
             return None
         grower = self._growth.for_rounds(*verbs.of_growth)
         call = None if grower is None else grower.in_one_call()
@@ -118,6 +118,12 @@ class _Verbs(NamedTuple):
         return self.draw is not None or self.of_growth[2].by_tree is not None
 
     @property
+    def may_warn(self) -> bool:
+        """True if the report may warn of rows that are never drawn, which it has to see for that."""
+        draw, own_leaves = self.draw, self.of_growth[1].own_leaves
+        return draw is not None and draw.rule is not None and draw.kappa == 0.0 and own_leaves
+
+    @property
     def version(self) -> int:
         """The number of the round."""
         return int(self.of_growth[1].version)
@@ -126,7 +132,7 @@ class _Verbs(NamedTuple):
 def _parts(verbs: list[tuple[Any, ...]], trees: tuple[FittedTree, ...]) -> _Verbs | None:
     """The verbs of a round; None if one of them was given anything but what the ones before it returned."""
     k, names = len(trees), [verb[0] for verb in verbs]
-    draws = 2 if names[1:3] == ["sample", "weigh"] else 0
+    draws = 2 if names[1:3] in (["sample", "weigh"], ["draw", "weigh"]) else 0
     if [*names[:1], *names[1 + draws :]] != ["gradients", *["grow"] * k, *["leaf_values", "add_leaves"] * k]:
         return None
     _, gradients, scores, run, of_run = verbs[0]

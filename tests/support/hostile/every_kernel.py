@@ -359,7 +359,14 @@ def _repeated() -> Iterator[tuple[str, Callable[[], object]]]:
 
     x, y = data()
     classes = {"target": np.digitize(y, [0.5, 1.5]), "kind": "Classifier"}
-    draws: tuple[dict[str, Any], ...] = ({}, {"sampling": 0.5}, {"sampling": 0.5, "learners": 0.5})
+    import gpuboost as gb
+
+    draws: tuple[dict[str, Any], ...] = (
+        {},
+        {"sampling": 0.5},
+        {"sampling": gb.MVS(0.5), "learners": 0.5},
+        {"sampling": gb.GOSS()},
+    )
     for several, categories, drawn in product(({}, classes), (None, [1]), draws):
         given = {**several, **drawn, "categorical_features": categories, "n_estimators": 40 if drawn else 5}
         yield f"repeated {categories} {len(several)} {drawn}", lambda given=given: repeated(given)

@@ -76,7 +76,7 @@ def score_rows(
 ) -> Array:
     """(n,) float64: see ``Backend.score_rows``."""
     (k, n), (g, h) = gradients.g.shape, _bits(gradients)
-    scores, nothing, made_of = np.empty(n), np.empty(0), _made_of(kappa)
+    scores, nothing, made_of = np.empty(n), np.empty(0), terms_of(kappa)
     if losses is not None:
         made_of = row_factors.LOSSES
     of = np.asarray(losses, np.float64) if losses is not None else nothing
@@ -111,7 +111,7 @@ def _scores(
     g, h = gradients.g, gradients.h
     m = NO_MULTIPLICITY if gradients.multiplicity is None else gradients.multiplicity
     scores = workspace.array("scores", g.shape[1:], np.float32)
-    made_of, parts = _made_of(kappa), 1 if len(scores) < SMALL else pool.size
+    made_of, parts = terms_of(kappa), 1 if len(scores) < SMALL else pool.size
     bad, table = [0] * parts, np.zeros((parts, 2, importance.BUCKETS), np.int64)
 
     def work(part: int, begin: int, end: int) -> None:
@@ -126,7 +126,8 @@ def _scores(
     return scores, table[0] if parts == 1 else table.sum(axis=0)
 
 
-def _made_of(kappa: float) -> int:
+def terms_of(kappa: float) -> int:
+    """The terms that a score is made of, as ``kernels.sampling.importance`` numbers them."""
     made_of: int = importance.CURVATURE if kappa == inf else importance.BOTH if kappa > 0.0 else importance.GRADIENT
     return made_of
 
