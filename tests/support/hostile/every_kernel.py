@@ -354,6 +354,7 @@ def _repeated() -> Iterator[tuple[str, Callable[[], object]]]:
     for several, categories in product(({}, classes), (None, [1])):
         given = {**several, "categorical_features": categories}
         yield f"repeated {categories} {len(several)}", lambda given=given: repeated(given)
+    yield "repeated, leaf-wise", lambda: repeated({"growth": "leafwise", "max_leaves": 20, "max_depth": None})
     yield "repeated, few rows to evaluate", lambda: repeated({"eval_set": [(x[:50], y[:50])]})
 
 
