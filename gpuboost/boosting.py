@@ -130,7 +130,7 @@ def boost(
     observe = declared(SelectionTraits, recipe.learners).observe
     fit = WorkerFit(recipe, weak_learner, recipe.gain_noise, recipe.cut_rule, data, chain, root, observe)
     with recipe.execution.open(fit, backend, Past(ensemble.n_rounds, log)) as workers:
-        together = together if recipe.repeats or (recipe.counts and backend.offers.counted_rounds) else 1
+        together = together if recipe.repeats_on(backend.offers) else 1
         steps = iter(range(ensemble.n_rounds, ensemble.n_rounds + recipe.rounds))
         for step in steps:
             trees: tuple[Any, ...] = ()  # FittedTree, or Component
