@@ -109,7 +109,7 @@ def boost(
     recipe = recipe.scaled(ensemble, data)
     loss, weak_learner = recipe.loss, recipe.weak_learner
     curvature, kept = recipe.step.curvature(loss), show_drawn or recipe.rereads_gradients
-    chain = recipe.chain(data, ensemble)
+    chain, past = recipe.chain(data, ensemble), Past(ensemble.n_rounds, log)
     sequences = started(backend, data, ensemble, chain.shrink, recipe.sequences, averages=chain.averages)
     scores = sequences[0]  # F_0
     sampler = recipe.sampler(backend, data, ensemble, chain.shrink)
@@ -129,8 +129,8 @@ def boost(
 
     observe = declared(SelectionTraits, recipe.learners).observe
     fit = WorkerFit(recipe, weak_learner, recipe.gain_noise, recipe.cut_rule, data, chain, root, observe)
-    with recipe.execution.open(fit, backend, Past(ensemble.n_rounds, log)) as workers:
-        together = together if recipe.repeats or (recipe.counts and backend.offers.counted_rounds) else 1
+    with recipe.execution.open(fit, backend, past) as workers:
+        together = together if recipe.repeats_on(backend.offers) and not past.has_gaps else 1
         steps = iter(range(ensemble.n_rounds, ensemble.n_rounds + recipe.rounds))
         for step in steps:
             trees: tuple[Any, ...] = ()  # FittedTree, or Component

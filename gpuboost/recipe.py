@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gpuboost.arguments import is_one_of
-from gpuboost.backends.protocol import Backend
+from gpuboost.backends.protocol import Backend, Capabilities
 from gpuboost.base_learners import BaseLearner, Trees
 from gpuboost.base_learners.best_of_families import BestOfFamilies
 from gpuboost.base_learners.estimator import AnyEstimator
@@ -31,7 +31,7 @@ from gpuboost.composition.sampling import sampling_findings
 from gpuboost.errors import RecipeError, UnprovenError
 from gpuboost.execution import Execution, Serial
 from gpuboost.execution.protocol import ExecutionTraits
-from gpuboost.growth import DepthWise, Growth, Oblivious, SignStump
+from gpuboost.growth import DepthWise, Growth, LeafWise, Oblivious, SignStump
 from gpuboost.langevin import Chain, Dynamics, Langevin, NoNoise
 from gpuboost.learners import (
     AllLearners,
@@ -119,13 +119,19 @@ class Recipe:
         What is drawn is then drawn by kernels: rows, features of trees, levels and nodes, noise on gains, single cuts.
         """
         plain = type(self.execution), type(self.langevin), type(self.multi_output)
-        rows, known = declared(SamplingTraits, self.sampling), type(self.growth) in (DepthWise, Oblivious, SignStump)
+        rows = declared(SamplingTraits, self.sampling)
+        known = type(self.growth) in (DepthWise, LeafWise, Oblivious, SignStump)
         known = known and type(self.step) in (NewtonStep, GradientStep, ConstantStep, QuantileStep)
         known = known and rows.repeatable and declared(SelectionTraits, self.learners).repeatable
         remembers = rows.variance_control not in ("none", "leaf_refit")
         varies = self.base_learner is not None or self.rates or self.averages or self.sequences > 1
         varies = varies or is_drawn(self.loss)
         return plain == (Serial, NoNoise, OneTreePerOutput) and known and not remembers and not varies
+
+    def repeats_on(self, offers: Capabilities) -> bool:
+        """True if a machine that offers this may repeat the rounds."""
+        repeats = self.repeats or (self.counts and offers.counted_rounds)
+        return repeats and (offers.leafwise_rounds or type(self.growth) is not LeafWise)
 
     @property
     def repeats_on_cpu(self) -> bool:

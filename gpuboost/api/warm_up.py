@@ -16,6 +16,7 @@ from gpuboost.arguments import is_one_of
 from gpuboost.backends.cpu.compilation.background import BACKGROUND, repeated_kind
 from gpuboost.backends.cpu.compilation.first_fit import FIRST_FITS, note_kernels
 from gpuboost.backends.cpu.trees.histograms import PACKED_ROWS
+from gpuboost.backends.cpu.trees.small_trees import MOST_ONE_BY_ONE
 from gpuboost.backends.prediction.first_rows import FIRST
 from gpuboost.data.columns import FROM_DTYPE
 from gpuboost.errors import InputError, shown
@@ -96,7 +97,8 @@ def _data(rows: int, dtype: type[Any]) -> NDArray[Any]:
 
 
 def _regression(x: NDArray[Any], n_jobs: int | None, **more: Any) -> None:
-    model = GradientBoostingRegressor(n_estimators=2, max_depth=4, n_jobs=n_jobs, random_state=0, **more)
+    params: dict[str, Any] = {"max_depth": 4, **more}
+    model = GradientBoostingRegressor(n_estimators=2, n_jobs=n_jobs, random_state=0, **params)
     whole = model.fit(x, x[:, 1], sample_weight=1.0 + x[:, 2])  # weights and scores of more than one round
     whole.predict(x)
     whole.predict(x[:1])
@@ -136,6 +138,11 @@ def _contributions(x: NDArray[Any], n_jobs: int | None) -> None:
     model.apply(x[:100])
 
 
+def _leaf_wise(x: NDArray[Any], n_jobs: int | None) -> None:
+    for leaves in (9, MOST_ONE_BY_ONE + 1):  # the kernels of speculative splits, too
+        _regression(x, n_jobs, growth="leafwise", max_leaves=leaves, max_depth=None)
+
+
 def _with(**more: Any) -> Callable[[NDArray[Any], int | None], None]:
     return lambda x, n_jobs: _regression(x, n_jobs, **more)
 
@@ -147,7 +154,7 @@ KINDS: dict[str, Callable[[NDArray[Any], int | None], None]] = {
     "ranking": _ranking,
     "categories": _with(categorical_features=[2]),
     "sparse": _sparse,
-    "leafwise": _with(growth="leafwise", max_leaves=9),
+    "leafwise": _leaf_wise,
     "oblivious": _with(growth="oblivious"),
     "sampling": _sampling,
     "langevin": _with(langevin=Langevin()),
@@ -159,6 +166,7 @@ REPEATED = {
     "multiclass": repeated_kind(categorical=False, several=True),
     "categories": repeated_kind(categorical=True, several=False),
     "sampling": repeated_kind(categorical=False, several=False, draws=True),
+    "leafwise": repeated_kind(categorical=False, several=False),
 }
 """The kernel of repeated rounds of a kind, which fits of two rounds do not need"""
 

@@ -66,12 +66,23 @@ class Past:
     rounds: int = 0  # of the ensemble; versions count on from there
     log: tuple[Built, ...] = ()  # of the run that made it, if it is known
 
+    @property
+    def used(self) -> set[int]:
+        """Tickets that are not given out again."""
+        return {line.ticket for line in self.log if line.outcome != "failed"}
+
+    @property
+    def has_gaps(self) -> bool:
+        """True if tickets are unused between others, so that the next ones do not follow one another."""
+        used = self.used
+        return bool(used) and len(used) <= max(used) - min(used | {self.rounds})
+
 
 class Tickets:
     """Numbers of trees: the smallest unused one. A number that comes back unused is given out again."""
 
     def __init__(self, past: Past) -> None:
-        self._used = {line.ticket for line in past.log if line.outcome != "failed"}
+        self._used = past.used
         self._next = min(self._used | {past.rounds}) if past.log else past.rounds
         self._returned: list[int] = []
 

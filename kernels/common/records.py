@@ -133,6 +133,7 @@ class GrowthLimits(NamedTuple):
     """Limits of a tree, and sizes from which a step is divided among threads."""
 
     max_leaves: Any  # int
+    at_once: Any  # int: nodes that are split before the next ones are chosen
     max_depth: Any  # int
     least_rows: Any  # int: rows that a node needs to be split
     most_summed: Any  # int: rows

@@ -61,7 +61,8 @@ def choose(node, n_nodes, gain, most, chosen):
             count += 1
     if count <= most:
         return count
-    open_nodes = chosen[:count].copy()
+    if most == 0:
+        return 0
     if most == 1:
         best = chosen[0]
         for i in range(1, count):
@@ -69,7 +70,7 @@ def choose(node, n_nodes, gain, most, chosen):
                 best = chosen[i]
         chosen[0] = best
         return 1
-    taken = 0
+    open_nodes, taken = chosen[:count].copy(), 0
     for i in range(count):  # the place of each among all decides; numpy's sort would cost two seconds of compiling
         before = 0
         for j in range(count):

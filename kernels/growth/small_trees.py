@@ -1,7 +1,7 @@
 """Levels of a small tree in one call: the steps of ``histogram``, ``split`` and ``partition`` in turn.
 
 A level of a few thousand rows takes less time than its separate calls. So one call grows level after level, as long as
-no step is large enough to divide among threads.
+no step is large enough to divide among threads. A leaf-wise tree is one whose levels have one split each.
 """
 
 import numpy as np
@@ -77,10 +77,10 @@ def grow(
     """
     level, limits, team = Level(*level), GrowthLimits(*limits), Team(*team)
     rule, of_nodes, of_rows = Criterion(*criterion), NodeArrays(*nodes), RowArrays(*rows)
-    node, left_set, slots, left = of_nodes.node, of_nodes.left_set, HistogramArrays(*histograms).slots, level.left
+    node, left_set, slots = of_nodes.node, of_nodes.left_set, HistogramArrays(*histograms).slots
     n_nodes, new_pairs, shared = level.n_nodes, level.new_pairs, level.shared
     leaves, t = (n_nodes + 1) // 2, HistogramLayout(*layout).features.shape[0]
-    no_features = np.empty((0, 0), np.bool_)
+    no_features, counts = np.empty((0, 0), np.bool_), np.empty((1, node.shape[0]), np.int64)
     child_limits = (limits.max_depth, limits.least_rows, rule.rule[1], rule.units[1])  # ChildLimits
     together, done = team.words.shape[0] > 0, 0
     if step == HELP:
@@ -116,27 +116,25 @@ def grow(
             if until == SPLIT:
                 return n_nodes, 0
         split.pick(new_pairs, nodes, layout, results, slots)
-        count = partition.choose(node, n_nodes, of_nodes.gain, limits.max_leaves - leaves, of_nodes.chosen)
-        chosen = of_nodes.chosen[:count]
-        deeper = partition.count_above(node, chosen, limits.max_depth - 1)
-        if count == 0 or deeper > slots[0] or n_nodes + 2 * count > node.shape[0]:
-            if together:
-                teams.end(team.words)
-            return n_nodes, 0 if count == 0 else -1
-        new_pairs = np.empty((count, 3), np.int64)
-        n_nodes, pairs = partition.split_alone(
-            columns, of_rows.rows, of_rows.scratch, chosen, node, left_set, n_nodes, slots, child_limits,
-            np.empty((1, count), np.int64), new_pairs,
-        )  # fmt: skip
-        new_pairs, leaves = new_pairs[:pairs], leaves + count
-        step, first, last = BUILD, 0, of_rows.rows.shape[0]
-        smaller = 0
+        pairs, step, first, last = 0, BUILD, 0, of_rows.rows.shape[0]
+        while pairs == 0:
+            most = min(limits.at_once, limits.max_leaves - leaves)
+            count = partition.choose(node, n_nodes, of_nodes.gain, most, of_nodes.chosen)
+            chosen = of_nodes.chosen[:count]
+            deeper = partition.count_above(node, chosen, limits.max_depth - 1)
+            if count == 0 or deeper > slots[0] or n_nodes + 2 * count > node.shape[0]:
+                if together:
+                    teams.end(team.words)
+                return n_nodes, 0 if count == 0 else -1
+            leaves += count
+            n_nodes, made = partition.split_alone(
+                columns, of_rows.rows, of_rows.scratch, chosen, node, left_set, n_nodes, slots, child_limits, counts,
+                level.left,
+            )  # fmt: skip
+            if leaves < limits.max_leaves:  # else none of them will be split
+                pairs = made
+        new_pairs, smaller = level.left[:pairs], 0
         for i in range(pairs):
             smaller += node[new_pairs[i, 0], END] - node[new_pairs[i, 0], BEGIN]
-        large = not together and (smaller >= limits.most_summed or 2 * pairs >= limits.most_searched)
-        if pairs == 0 or large:
-            if together:
-                teams.end(team.words)
-            for i in range(pairs):  # of a whole slice numba would compile the error message as well, for seconds
-                left[i, 0], left[i, 1], left[i, 2] = new_pairs[i, 0], new_pairs[i, 1], new_pairs[i, 2]
+        if not together and (smaller >= limits.most_summed or 2 * pairs >= limits.most_searched):
             return n_nodes, pairs

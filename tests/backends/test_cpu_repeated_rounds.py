@@ -21,7 +21,7 @@ from gpuboost.backends.cpu.trees import histograms
 from gpuboost.backends.reference.backend import Reference
 from gpuboost.boosting import boost
 from gpuboost.errors import InputError
-from gpuboost.growth import DepthWise, Oblivious
+from gpuboost.growth import DepthWise, LeafWise, Oblivious
 from gpuboost.kernels.growth import repeated_rounds as kernel
 from gpuboost.recipe import Recipe
 from gpuboost.steps import automatic
@@ -30,6 +30,7 @@ from gpuboost.types import Limits, Progress
 __all__ = ["counted"]
 
 GROWTH = DepthWise(Limits(8, 3))
+LEAF_WISE = [LeafWise(Limits(*limits)) for limits in ((2, 62), (31, 62), (31, 4), (255, 62))]
 
 
 @pytest.mark.parametrize(
@@ -50,6 +51,27 @@ def test_repeated_rounds_are_the_references(
     recipe = Recipe(loss, 12, 0.3, GROWTH)
     assert watched(recipe, case, Cpu(threads), together=5) == watched(recipe, case, Reference())
     assert counted.calls == [5, 5, 1]
+
+
+@pytest.mark.parametrize("growth", LEAF_WISE, ids=lambda growth: f"{growth.limits.max_leaves}")
+@pytest.mark.parametrize(
+    ("loss", "target", "weights"),
+    [
+        (losses.SquaredError(), "real", "real"),
+        pytest.param(losses.Softmax(3), "3", "whole", marks=pytest.mark.slow),
+    ],
+)
+@pytest.mark.parametrize("categorical", daily([0.0, 0.5], 1))
+def test_rounds_of_leaf_wise_trees(
+    growth: LeafWise, loss: Any, target: str, weights: str, categorical: float, counted: Counted
+) -> None:
+    case = random_case(5, 300, 4, target=target, weights=weights, categorical=categorical)
+    recipe = Recipe(loss, 12, 0.3, growth)
+    expected = watched(recipe, case, Reference())
+    assert watched(recipe, case, Cpu(1), together=5) == expected
+    assert counted.calls == [5, 5, 1]
+    case = replace(case, data=sparse(case.data))
+    assert watched(recipe, case, Cpu(1), together=5) == expected
 
 
 def test_sparse_rows_and_deep_trees(counted: Counted) -> None:
@@ -81,9 +103,13 @@ def test_a_model_is_continued(counted: Counted) -> None:
     assert counted.calls == [4, 1, 4, 1]
 
 
-@pytest.mark.parametrize("first", daily([5, 2], 1))
+@pytest.mark.parametrize(
+    ("growth", "first"),
+    [(DepthWise(Limits(64, 6)), 5), (DepthWise(Limits(64, 6)), 2), (LeafWise(Limits(64, 62)), 2)],
+    ids=["depth-5", "depth-2", "leaf-2"],
+)
 def test_a_tree_without_room_is_grown_by_the_verbs(
-    first: int, counted: Counted, monkeypatch: pytest.MonkeyPatch
+    growth: Any, first: int, counted: Counted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A pure noise of many rounds needs more histograms at some time than the trees before it did."""
     monkeypatch.setattr(histograms, "FIRST_SLOTS", first)
@@ -92,9 +118,22 @@ def test_a_tree_without_room_is_grown_by_the_verbs(
     case = random_case(9, 400, 4)
     data = replace(case.data, y=np.where(np.arange(400) < 4, 50.0, random.normal(size=400)))
     case = replace(case, data=data)
-    recipe = Recipe(losses.SquaredError(), 30, 0.5, DepthWise(Limits(64, 6)))
+    recipe = Recipe(losses.SquaredError(), 30, 0.5, growth)
     assert watched(recipe, case, Cpu(1), together=8) == watched(recipe, case, Reference())
     assert 0 in counted.calls
+    assert sum(counted.calls) > 8
+
+
+def test_a_call_ends_before_a_leaf_wise_tree_without_room(counted: Counted, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(histograms, "FIRST_SLOTS", 4)
+    monkeypatch.setattr(histograms, "FIRST_BYTES", 0)
+    noise = np.where(np.arange(400) < 4, 50.0, np.random.default_rng(0).normal(size=400))
+    case = random_case(9, 400, 4)
+    data = replace(case.data, y=noise)
+    recipe = Recipe(losses.SquaredError(), 30, 0.5, LeafWise(Limits(64, 62)))
+    found, expected = (boost(recipe, data, machine, together=8) for machine in (Cpu(1), Reference()))
+    assert model_bytes(found) == model_bytes(expected)
+    assert counted.calls[:2] == [2, 0]
     assert sum(counted.calls) > 8
 
 
@@ -115,6 +154,8 @@ def test_gradients_that_are_no_numbers_are_refused_by_the_verbs(counted: Counted
         {"growth": DepthWise(Limits(4, 2, directions=(1, 0, 0)))},
         {"growth": DepthWise(Limits(4, 2, reg_alpha=0.1))},
         {"growth": DepthWise(Limits(2, 1))},
+        {"growth": LeafWise(Limits(9, 6, min_samples_leaf=3))},
+        {"growth": LeafWise(Limits(4_000, 62))},  # splits of which are speculative
     ],
     ids=str,
 )

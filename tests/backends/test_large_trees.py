@@ -278,6 +278,15 @@ def test_the_second_tree_starts_the_compilation(started: list[Process]) -> None:
     assert asked.is_ready("numeric")
 
 
+@pytest.mark.parametrize("there", [True, False])
+def test_kernels_that_another_fit_has_compiled_are_found_at_the_first_call(there: bool, started: list[Process]) -> None:
+    asked, looked = Background(), list[bool]()
+    assert asked.is_ready("levels-numeric", lambda: looked.append(there) or there) is there
+    assert asked.is_ready("levels-numeric", lambda: looked.append(there) or there) is there
+    assert looked == [there]
+    assert len(started) == (not there)
+
+
 def test_one_that_fails_is_not_started_again(started: list[Process]) -> None:
     asked = Background()
     for _ in range(3):

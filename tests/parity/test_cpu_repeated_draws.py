@@ -26,7 +26,7 @@ from gpuboost.learners import RandomByNode, RandomGroups
 from gpuboost.losses import Logistic, Poisson, Softmax, SquaredError
 from gpuboost.recipe import Recipe
 from gpuboost.sampling import GOSS, MVS, ImportanceSampling, UniformSampling, WeightTrimming
-from gpuboost.types import Limits
+from gpuboost.types import Built, Limits
 
 __all__ = ["counted"]
 
@@ -43,6 +43,7 @@ DRAWN: list[dict[str, Any]] = [
     {"sampling": GOSS()},
     {"sampling": WeightTrimming(0.9)},
 ]
+LOG = tuple(Built(ticket, 0, 0, 0) for ticket in (0, 1, 4))
 CASES: list[tuple[Any, str, str]] = [
     (SquaredError(), "real", "real"),
     (Logistic(), "binary", "whole"),
@@ -102,6 +103,26 @@ def test_a_tree_without_room_is_grown_by_the_verbs(counted: Counted, monkeypatch
     case = replace(case, data=data)
     assert watched(recipe, case, Cpu(1), together=8) == watched(recipe, case, Reference())
     assert 0 in counted.calls
+
+
+@pytest.mark.parametrize("log", [(), LOG], ids=["no log", "a log with gaps"])
+def test_rounds_after_repeated_ones_go_on_with_their_tickets(
+    log: tuple[Built, ...], counted: Counted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The streams of a round are those of its ticket; after a log with gaps the next ones do not follow one another."""
+    repeat = RepeatedRounds.repeat
+    monkeypatch.setattr(
+        RepeatedRounds, "repeat", lambda *given: repeat(*given) if counted.calls[-1:] != [4] else pause()
+    )
+
+    def pause() -> tuple[()]:
+        counted.calls.append(0)
+        return ()
+
+    case = random_case(8, 150, 4, categorical=0.0)
+    recipe = replace(Recipe(SquaredError(), 20, 0.3, GROWTH), **ROWS, **COLUMNS)
+    assert watched(recipe, case, Cpu(1), together=4, log=log) == watched(recipe, case, Reference(), log=log)
+    assert counted.calls == ([] if log else [4, 0, 4, 0, 4, 0, 4])
 
 
 def test_gradients_that_are_no_numbers_are_refused_by_the_verbs(counted: Counted) -> None:

@@ -18,4 +18,5 @@ def leave_all_to_kernels() -> None:
     FIRST.end()
     HELPER.start = lambda *_, **__: None  # type: ignore[method-assign]
     background.start_process = lambda *_, **__: None  # type: ignore[assignment]
-    background.is_noted = {background.PREDICTION}.__contains__  # type: ignore[assignment]
+    of_levels = {background.levels_kind(categorical=categorical) for categorical in (False, True)}
+    background.is_noted = {background.PREDICTION, *of_levels}.__contains__  # type: ignore[assignment]

@@ -7,12 +7,12 @@ threads.
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.backends.cpu.compilation.background import BACKGROUND, levels_kind
 from gpuboost.backends.cpu.compilation.warm_up import HELPER
 from gpuboost.backends.cpu.trees import best_first
 from gpuboost.backends.cpu.trees import histograms as cpu_histograms
@@ -87,6 +87,7 @@ class TreeGrower:
         of_rows = 1.0, 0.0, all_packed, rows.pool
         self._search = Search(rows.layout, cuts, limits, candidates, output, self._units, *of_rows)
         self._most = len(self._tree.node)
+        self._levels: Levels | None = None
         if by_column is None:
             self._histograms = Histograms(rows, packed, limits, self._most, cpu_histograms.PACKED_ROWS, workspace)
 
@@ -100,10 +101,11 @@ class TreeGrower:
         if self._forced is not None:
             self._find_splits()
             force(self._forced, self._tree, self._histograms, search, self._limits.max_leaves, self._split_and_search)
-        if leaf_wise and not search.by_number and self._forced is None:
+        levels = self._small_levels()
+        if levels is not None:
+            self._grow_small_levels(levels)
+        elif leaf_wise and not search.by_number and self._forced is None:
             self._grow_best_first()
-        elif self._in_levels:
-            self._grow_small_levels()
         else:
             self._find_splits()
             while self._split_best(1 if leaf_wise else self._limits.max_leaves):
@@ -116,26 +118,16 @@ class TreeGrower:
 
     def in_one_call(self) -> OneCall | None:
         """None if trees take several calls, or several threads."""
-        limits = self._limits
-        if not self._in_levels or limits.bounded or len(self._tree.node) != self._most:
+        limits, levels = self._limits, self._small_levels()
+        if levels is None or limits.bounded or len(self._tree.node) != self._most:
             return None
-        arguments, slots = self._levels.of_root(), self._histograms.all_slots
+        arguments, slots = levels.of_root(), self._histograms.all_slots
         if arguments is None or slots is None or self._rows.settlers() > 1:
             return None
         layout = self._rows.layout
-        work = len(self._rows) * layout.entries_per_row * limits.max_depth + layout.n_cells * self._most
+        times = min(limits.max_depth, limits.max_leaves.bit_length())  # the smaller node of a pair alone is summed
+        work = len(self._rows) * layout.entries_per_row * times + layout.n_cells * self._most
         return OneCall(arguments, slots, least_rows(limits), work, self._tree)
-
-    @property
-    def _in_levels(self) -> bool:
-        """True if a call grows several levels."""
-        plain = self._by_column is None and self._forced is None and self._limits.growth != "leafwise"
-        return plain and self._search.independent
-
-    @cached_property
-    def _levels(self) -> Levels:
-        of_tree = self._tree, self._rows, self._histograms, self._search, self._limits
-        return Levels(*of_tree, least_rows(self._limits), self._workspace)
 
     @property
     def rows(self) -> NDArray[np.int32]:
@@ -164,13 +156,26 @@ class TreeGrower:
         nodes, sums = tree.finish(rows.columns(), rows.rows, self._units, depth, leaf_of_row)
         return nodes, leaf_of_row, sums
 
-    def _grow_small_levels(self) -> None:
+    def _small_levels(self) -> Levels | None:
+        """Levels of this tree that are grown in one call; None if it is grown in other ways."""
+        if self._by_column is not None or self._forced is not None or not self._search.independent:
+            return None
+        if self._levels is None:
+            of_tree = self._tree, self._rows, self._histograms, self._search, self._limits
+            self._levels = Levels(*of_tree, least_rows(self._limits), self._workspace)
+        levels = self._levels
+        if self._limits.growth != "leafwise":
+            return levels
+        kind = levels_kind(categorical=self._rows.layout.some_categorical)
+        return levels if levels.suit and BACKGROUND.is_ready(kind, levels.is_compiled) else None
+
+    def _grow_small_levels(self, levels: Levels) -> None:
         """Grow several levels in one call, as long as no step is large and there is room for their histograms."""
         HELPER.wait()
         finished = not len(self._new_pairs)
-        while not finished and (len(self._new_pairs) or self._split_best(self._limits.max_leaves)):
+        while not finished and (len(self._new_pairs) or self._split_best(levels.at_once)):
             if len(self._new_pairs):
-                self._new_pairs, finished = self._levels.grow(self._new_pairs)
+                self._new_pairs, finished = levels.grow(self._new_pairs)
 
     def _grow_best_first(self) -> None:
         """Split the leaf of the largest gain, and speculatively those that are likely to be next."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 from support.builders import GRADIENT_KINDS, TEAMS, assert_same_tree, grow, node_bytes, random_case, random_gradients
 from support.examples import examples
 
+from gpuboost.backends.cpu.trees import small_trees
 from gpuboost.backends.cpu.trees.best_first import keep_first, next_splits
 from gpuboost.backends.cpu.trees.histograms import free_slots
 from gpuboost.backends.cpu.trees.nodes import NodeTable
@@ -18,6 +21,15 @@ from gpuboost.kernels.common import nodes as table
 from gpuboost.kernels.growth import best_first
 from gpuboost.keys import Key
 from gpuboost.types import Candidates, Limits, Target
+
+
+@pytest.fixture(autouse=True, scope="module")
+def speculative() -> Iterator[None]:
+    """Also of trees that one thread would grow leaf by leaf in one call."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(small_trees, "MOST_ONE_BY_ONE", 0)
+        yield
+
 
 seeds = st.integers(0, 2**32 - 1)
 OF_NODE = table.LEFT, table.RIGHT, table.STATE

@@ -16,6 +16,7 @@ LIMITS = {
     "depthwise": Limits(1000, 5),
     "few leaves": Limits(9, 5),
     "leafwise": Limits(12, 40, growth="leafwise"),
+    "leafwise, all leaves": Limits(1000, 62, growth="leafwise"),
     "oblivious": Limits(1000, 4, growth="oblivious"),
     "rows": Limits(1000, 5, min_samples_leaf=4),
     "monotone": Limits(1000, 4, directions=(1, 0, 0, -1)),

@@ -1,17 +1,33 @@
-"""Levels that are grown in one call: the same tree, wherever a call ends."""
+"""Levels that are grown in one call: the same tree, wherever a call ends, and leaf by leaf."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numba
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.builders import TEAMS, assert_same_tree, eager_threads, grow, random_case, random_gradients
+from support.builders import (
+    GRADIENT_KINDS,
+    TEAMS,
+    assert_same_tree,
+    eager_threads,
+    grow,
+    random_case,
+    random_gradients,
+    structure_bytes,
+)
 from support.examples import examples
 
 import gpuboost as gb
-from gpuboost.growth import DepthWise
+from gpuboost.backends.cpu import grower
+from gpuboost.backends.cpu.backend import Cpu
+from gpuboost.backends.cpu.compilation import background
+from gpuboost.backends.cpu.trees import histograms, small_trees
+from gpuboost.backends.reference.backend import Reference
+from gpuboost.growth import DepthWise, Growth, LeafWise
 from gpuboost.kernels.growth import small_trees as kernel
 from gpuboost.types import Limits
 
@@ -38,15 +54,88 @@ def test_levels_end_with_the_limits(depth: int) -> None:
     assert found.nodes.is_leaf.sum() > depth
 
 
-def test_a_small_tree_is_grown_in_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: list[int] = []
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """One for each call of the kernel."""
+    made: list[int] = []
     compiled = kernel.grow
-    monkeypatch.setattr(kernel, "grow", lambda *given: calls.append(1) or compiled(*given))
+    monkeypatch.setattr(kernel, "grow", lambda *given: made.append(1) or compiled(*given))
+    return made
+
+
+@pytest.mark.parametrize("growth", [DepthWise(Limits(1000, 5)), LeafWise(Limits(31, 62))], ids=["depth", "leaf"])
+def test_a_small_tree_is_grown_in_one_call(growth: Growth, calls: list[int]) -> None:
     data = random_case(12, 300, 6).data
     gradients = random_gradients(np.random.default_rng(3), 300, "plain")
-    found = grow(TEAMS[2], DepthWise(Limits(1000, 5)), data, gradients)
+    found = grow(TEAMS[2], growth, data, gradients)
     assert found.nodes.is_leaf.sum() > 8
     assert len(calls) == 1
+
+
+@settings(max_examples=examples(100))
+@given(
+    st.integers(0, 10**6), st.sampled_from([30, 150, 400]), st.sampled_from(GRADIENT_KINDS),
+    st.sampled_from([2, 3, 9, 31, 255, 1000]), st.sampled_from([1, 2, 4, 12, 62]), st.sampled_from([1, 5]),
+    st.sampled_from(["none", "whole"]),
+)  # fmt: skip
+def test_leaves_that_are_split_one_by_one_in_a_call(
+    seed: int, n: int, kind: str, leaves: int, depth: int, rows: int, weights: str
+) -> None:
+    data = random_case(seed, n, 4, weights=weights).data
+    gradients = random_gradients(np.random.default_rng(seed), n, kind)
+    found = assert_same_tree(data, LeafWise(Limits(leaves, depth, rows)), gradients)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(small_trees, "MOST_ONE_BY_ONE", 0)  # speculative splits instead
+        assert_same_tree(data, LeafWise(Limits(leaves, depth, rows)), gradients)
+    assert found.nodes.is_leaf.sum() <= leaves
+
+
+@pytest.mark.parametrize("first", [1, 2, 5])
+def test_a_leaf_wise_tree_without_room_is_grown_on_in_more(
+    first: int, calls: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(histograms, "FIRST_SLOTS", first)
+    monkeypatch.setattr(histograms, "FIRST_BYTES", 0)
+    data, growth = random_case(12, 300, 6).data, LeafWise(Limits(60, 62))
+    gradients = random_gradients(np.random.default_rng(3), 300, "plain")
+    found = grow(Cpu(1), growth, data, gradients)
+    assert len(calls) > 1
+    assert structure_bytes(found) == structure_bytes(grow(Reference(), growth, data, gradients))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_no_leaf_wise_tree_waits_for_the_kernel(
+    threads: int, calls: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def is_ready(_: object, kind: str, is_there: Callable[[], bool]) -> bool:
+        asked.append(kind)
+        return False
+
+    monkeypatch.setattr(grower, "BACKGROUND", type("Background", (), {"is_ready": is_ready})())
+    data, growth = random_case(12, 300, 6, categorical=0.0).data, LeafWise(Limits(31, 62))
+    gradients = random_gradients(np.random.default_rng(3), 300, "plain")
+    found = grow(Cpu(threads), growth, data, gradients)
+    assert calls == []
+    assert asked == ["levels-numeric"]
+    assert structure_bytes(found) == structure_bytes(grow(Reference(), growth, data, gradients))
+    grow(Cpu(threads), DepthWise(Limits(31, 5)), data, gradients)  # that one does
+    assert calls == [1]
+    assert len(asked) == 1
+
+
+def test_a_leaf_wise_tree_is_grown_by_the_kernel_that_another_tree_has_compiled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(background, "is_noted", lambda _: False)
+    monkeypatch.setattr(grower, "BACKGROUND", background.Background())
+    used, plain = [], small_trees.Levels.grow
+    monkeypatch.setattr(small_trees.Levels, "grow", lambda *given: used.append(1) or plain(*given))
+    data, gradients = random_case(12, 300, 6).data, random_gradients(np.random.default_rng(3), 300, "plain")
+    for growth in (DepthWise(Limits(31, 5)), LeafWise(Limits(31, 62))):
+        grow(Cpu(1), growth, data, gradients)
+    assert used == [1, 1]
 
 
 def test_no_array_is_returned() -> None:

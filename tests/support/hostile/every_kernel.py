@@ -351,6 +351,7 @@ def _repeated() -> Iterator[tuple[str, Callable[[], object]]]:
     """Rounds that are repeated in one call, which otherwise waits for a process that compiles it."""
     from unittest.mock import patch
 
+    import gpuboost as gb
     from gpuboost.backends.cpu.repeated_rounds import RepeatedRounds
 
     def repeated(given: dict[str, Any]) -> object:
@@ -359,8 +360,6 @@ def _repeated() -> Iterator[tuple[str, Callable[[], object]]]:
 
     x, y = data()
     classes = {"target": np.digitize(y, [0.5, 1.5]), "kind": "Classifier"}
-    import gpuboost as gb
-
     draws: tuple[dict[str, Any], ...] = (
         {},
         {"sampling": 0.5},
@@ -370,6 +369,7 @@ def _repeated() -> Iterator[tuple[str, Callable[[], object]]]:
     for several, categories, drawn in product(({}, classes), (None, [1]), draws):
         given = {**several, **drawn, "categorical_features": categories, "n_estimators": 40 if drawn else 5}
         yield f"repeated {categories} {len(several)} {drawn}", lambda given=given: repeated(given)
+    yield "repeated, leaf-wise", lambda: repeated({"growth": "leafwise", "max_leaves": 20, "max_depth": None})
     yield "repeated, few rows to evaluate", lambda: repeated({"eval_set": [(x[:50], y[:50])]})
 
 

@@ -1,14 +1,16 @@
 """Compilation in the background, by processes of their own, of kernels for which something else gives the same bytes.
 
 ``large_trees.grow`` takes as long as all other kernels of a fit together: until it is on disk, the pool of threads
-divides the steps of a tree. Until the kernels of prediction are on disk, NumPy predicts few rows. So no fit waits for
-the one, and no first prediction for the others.
+divides the steps of a tree. Until ``small_trees.grow`` is, small leaf-wise trees are grown by the same steps. Until the
+kernels of prediction are on disk, NumPy predicts few rows. So no fit waits for the ones, and no first prediction for
+the others.
 """
 
 from __future__ import annotations
 
 import subprocess
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -44,6 +46,9 @@ _RUN_ROUNDS = (  # a fit, for which this package has not all that it takes
 PREDICTION = "prediction"
 """The kernels that predict dense rows"""
 
+LEVELS = "levels-"
+"""Before "numeric" or "categorical": the kernel of small trees"""
+
 ROUNDS = "rounds-"
 """Before "one" or "several" trees a round. The other kinds are those of ``large_trees.kernel_kind``."""
 
@@ -54,6 +59,11 @@ def repeated_kind(*, categorical: bool, several: bool, draws: bool = False) -> s
     return f"{kind}-draws" if draws else kind
 
 
+def levels_kind(*, categorical: bool) -> str:
+    """The kernel of small trees, for trees of categories too."""
+    return f"{LEVELS}{'categorical' if categorical else 'numeric'}"
+
+
 class Background:
     """For each kind of kernels: whether they are on disk, and the process that compiles them."""
 
@@ -61,10 +71,11 @@ class Background:
         self._lock, self._asked, self._ready = threading.Lock(), dict[str, int](), set[str]()
         self._processes = dict[str, "subprocess.Popen[bytes] | None"]()
 
-    def is_ready(self, kind: str) -> bool:
+    def is_ready(self, kind: str, is_there: Callable[[], bool] | None = None) -> bool:
         """True if the kernels are on disk. The second call that asks starts their compilation, unless it has begun.
 
         At the first tree, the processors are busy with its other kernels; the first prediction may be the only one.
+        is_there: looks for kernels that other fits may have compiled.
         """
         if kind in self._ready:
             return True
@@ -72,6 +83,8 @@ class Background:
             self._asked[kind] = times = self._asked.get(kind, 0) + 1
             if times == 1:
                 self._look(kind)
+                if kind not in self._ready and is_there is not None and is_there():
+                    self._ready.add(kind)
             elif times == 2:
                 self._processes[kind] = _started(kind)
             elif (process := self._processes[kind]) is not None and process.poll() is not None:
@@ -109,11 +122,14 @@ BACKGROUND = Background()
 def compile_kernel(kind: str) -> None:
     """Main function of the process."""
     with no_collection():
+        categorical = kind.endswith("categorical")
         if kind == PREDICTION:
             _predict()
+        elif kind.startswith(LEVELS):
+            DummyTree(large=False, categorical=categorical).levels()
         else:
             limits = next((limits for start, limits in LIMITS.items() if kind.startswith(start)), PLAIN)
-            DummyTree(large=True, categorical=kind.endswith("categorical"), limits=limits).together()
+            DummyTree(large=True, categorical=categorical, limits=limits).together()
     note_kind(kind)
 
 
@@ -152,4 +168,4 @@ def _started(kind: str) -> subprocess.Popen[bytes] | None:
 
 
 def _note(kind: str) -> str:
-    return kind if kind == PREDICTION or kind.startswith(ROUNDS) else f"team-{kind}"
+    return kind if kind.startswith((PREDICTION, LEVELS, ROUNDS)) else f"team-{kind}"

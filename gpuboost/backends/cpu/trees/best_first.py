@@ -1,7 +1,7 @@
 """Leaf-wise growth on the CPU: several leaves are split at once, some of them speculatively.
 
-One split at a time leaves a second thread little to do, and costs as many calls as a whole level. See
-``gpuboost.kernels.growth.best_first``.
+One split at a time leaves a second thread little to do, and costs as many calls as a whole level. Small trees of one
+thread are grown in one call instead, by ``small_trees``. See ``gpuboost.kernels.growth.best_first``.
 """
 
 from __future__ import annotations

@@ -114,7 +114,7 @@ class LargeTree:
         """One call of each thread. Returns why the leader's has ended."""
         limits, rows, layout, words = self._limits, self._rows, self._rows.layout, self._words
         bounds, by_node, most_work = self._before_call()
-        of_tree = limits.max_leaves, limits.max_depth, least_rows(limits)
+        of_tree = limits.max_leaves, limits.max_leaves, limits.max_depth, least_rows(limits)
         of_growth = GrowthLimits(*of_tree, EVERY_ROW, EVERY_ROW, most_work)
         arguments = (
             layout.arrays, of_growth, rows.columns(), self._histograms.rows, self._histograms.arrays,

@@ -1,4 +1,8 @@
-"""Levels of a small tree: one call of the kernel ``small_trees.grow`` does several of them."""
+"""Levels of a small tree: one call of the kernel ``small_trees.grow`` does several of them.
+
+A leaf-wise tree has one split in each level. One thread grows all of it in one call; several threads have too little
+to do in such a level, and split more leaves at once, speculatively (``best_first``).
+"""
 
 from __future__ import annotations
 
@@ -16,6 +20,7 @@ from gpuboost.backends.cpu.trees.partition import EVERY_ROW, RowsByNode
 from gpuboost.backends.cpu.trees.split_search import Search, no_splits
 from gpuboost.backends.host.threads import share
 from gpuboost.backends.host.workspace import Workspace
+from gpuboost.kernels.common.by_address import is_compiled
 from gpuboost.kernels.common.records import GrowthLimits, HistogramArrays, Team
 from gpuboost.kernels.growth import small_trees, team
 from gpuboost.types import Limits
@@ -24,6 +29,7 @@ WORK_PER_THREAD = 262_144  # below this many bins to sum and cells to search in 
 LEAST_TOGETHER = 1 << 20  # below this one thread grows trees alone, since it can repeat rounds without Python
 ROWS_PER_NODE = 8  # cells of nodes of fewer rows than that are not counted, since most of them are empty
 AT_ONCE = 4  # features that ``histogram.build_features`` sums in one loop
+MOST_ONE_BY_ONE = 2_048  # leaves; every choice of one looks at all nodes, so speculative splits of more take less time
 CHUNKS_PER_THREAD = 1  # of a level's work
 MOST_RESULTS = 1 << 20  # (node, feature) pairs up to which a team has room for results
 NO_SHARED = np.empty((0, 0), np.int64)
@@ -32,7 +38,7 @@ ALONE = NO_LONGS, NO_LONGS, *NO_RESULTS  # a ``Team`` of one thread
 
 
 class Levels:
-    """Arguments of the kernel for a growing tree."""
+    """Arguments of the kernel for a growing tree. ``suit``: True if the kernel is the fastest way to grow it."""
 
     def __init__(
         self, tree: NodeTable, rows: RowsByNode, histograms: Histograms, search: Search, limits: Limits,
@@ -45,8 +51,11 @@ class Levels:
         layout, alone = rows.layout, self._threads == 1
         most_summed = EVERY_ROW if alone else -(-2 * cpu_histograms.ROWS_PER_THREAD // histograms.lines_of_eight)
         most_searched = EVERY_ROW if alone else -(-2 * cpu_search.CELLS_PER_THREAD // layout.n_cells)
+        leaf_wise = limits.growth == "leafwise"
+        self.at_once = 1 if leaf_wise else limits.max_leaves  # nodes that a level may split
+        self.suit = not leaf_wise or (alone and limits.max_leaves <= MOST_ONE_BY_ONE)
         self._limits = GrowthLimits(
-            limits.max_leaves, limits.max_depth, least_rows, most_summed, most_searched, EVERY_ROW
+            limits.max_leaves, self.at_once, limits.max_depth, least_rows, most_summed, most_searched, EVERY_ROW
         )
         self._last_records: tuple[NDArray[np.int64], HistogramArrays, tuple[tuple[Any, ...], ...]] | None = None
 
@@ -76,6 +85,10 @@ class Levels:
         level = 1, ROOT_PAIR, np.empty((1, 0), np.int64), np.empty((len(self._tree.node), 3), np.int64)
         first = small_trees.BUILD, small_trees.ON, 0, 0, len(rows), kinds
         return (*first, NO_RESULTS, level, *self._records(), ALONE)
+
+    def is_compiled(self) -> bool:
+        """True if the kernel need not be compiled for one thread."""
+        return bool(is_compiled(small_trees.grow, *(self.of_root() or ())))
 
     def _records(self) -> tuple[tuple[Any, ...], ...]:
         """The arguments of the kernel that stay as they are until there is more room."""
