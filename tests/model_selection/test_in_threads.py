@@ -85,8 +85,8 @@ def test_chains_are_those_of_one_thread(
     ("params", "after_the_first"),
     [
         ({}, True),  # its rounds are repeated by a kernel
-        ({"sampling": 0.5}, False),
-        ({"learners": 0.5}, False),
+        ({"sampling": gb.MVS(0.5), "learners": 0.5}, True),
+        ({"learners": gb.RandomByNode(0.5)}, False),
         ({"n_estimators": 20}, False),  # too few to be repeated
         ({"callbacks": [print]}, False),
         ({"verbose": 1}, False),
