@@ -17,7 +17,7 @@ from gpuboost.model_selection.folds import Rows, splits_of
 from gpuboost.model_selection.halving import Rung, most_settings, rungs
 from gpuboost.model_selection.search_data import BINNING, Fold, SearchData
 from gpuboost.model_selection.search_space import Setting, check_space, grid_size, is_grid, settings_of
-from gpuboost.model_selection.side_by_side import RunningTrial, bin_for, fit_side_by_side, running
+from gpuboost.model_selection.side_by_side import RunningTrial, bin_for, check_recipes, fit_side_by_side, running
 from gpuboost.training.automatic import is_auto, provisional
 from gpuboost.training.parameters import integer, threads
 
@@ -123,7 +123,8 @@ def search(
     Raises
     ------
     RecipeError
-        If an argument is out of its range, or a setting has a parameter that the model does not take.
+        If an argument is out of its range, or a setting has a parameter that the model does not take or a value that
+        no fit accepts: then nothing is fitted.
     InputError
         If the data cannot be learned from.
 
@@ -141,6 +142,7 @@ def search(
     splits = splits_of(cv, data.n_rows, data.y, data.group, seed, classify=is_classifier(model), name="cv")
     data.check(settings)
     trials = _trials(models, data, splits)
+    check_recipes(trials)
     best_first = _halved(trials, stages, model, data)
     ranked_trials = tuple(_trial(trial, settings[trial.number]) for trial in best_first)
     final = (

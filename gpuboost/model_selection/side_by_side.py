@@ -11,12 +11,13 @@ import numpy as np
 from sklearn.base import clone
 
 from gpuboost.api.base import GradientBoosting
+from gpuboost.losses.protocol import Loss
 from gpuboost.model_selection.in_step import SET, deciding_metric, without_stopping
 from gpuboost.model_selection.in_threads import Share, fit_in_threads, is_on_cpu
 from gpuboost.model_selection.lock_step import fit_in_turn_or_together, gpu_of_fits
 from gpuboost.model_selection.search_data import Fold
 from gpuboost.training.job import seed_of
-from gpuboost.training.parameters import threads
+from gpuboost.training.parameters import recipe, threads
 
 
 @dataclass(slots=True, eq=False)
@@ -82,6 +83,22 @@ def running(model: GradientBoosting, settings: Sequence[dict[str, Any]]) -> list
     seed = seed_of(model.random_state)
     common = {"early_stopping_rounds": None, "callbacks": without_stopping(model), "random_state": seed}
     return [clone(model).set_params(**setting, **common) for setting in settings]
+
+
+def check_recipes(trials: Sequence[RunningTrial]) -> None:
+    """Raise RecipeError or InputError for the first setting that no fit accepts, before any is fitted."""
+    losses: dict[str, Loss] = {}
+    for trial in trials:
+        params, rows = trial.model.get_params(deep=False), trial.folds[0].training
+        try:
+            key = repr(params["loss"])
+            if key not in losses:
+                fresh: GradientBoosting = clone(trial.model)
+                losses[key] = fresh._target(fresh._rows(rows, None, None)).loss
+            recipe(params, losses[key], len(rows))
+        except BaseException as error:
+            error.add_note(f"The setting is number {trial.number} of the search.")
+            raise
 
 
 def fit_side_by_side(trials: Sequence[RunningTrial], rounds: int, cells: int, on: str | None) -> None:

@@ -173,10 +173,24 @@ def test_bins_are_searched(regression_data: Data) -> None:
     assert found.trials[0].curve != found.trials[1].curve
 
 
-def test_the_setting_of_an_error_is_named(regression_data: Data) -> None:
-    with pytest.raises(RecipeError, match="max_depth: must be an integer") as error:
-        gb.search(regressor(), {"max_depth": [2, 0]}, *regression_data, cv=2)
-    assert error.value.__notes__ == ["The setting is number 1 of the search, in fold 0."]
+@pytest.mark.parametrize("bad", [{"max_depth": [2, 0]}, {"learners": [0.5, 1.0]}, {"loss": ["huber", "no loss"]}])
+def test_a_setting_that_no_fit_accepts_is_named_before_any_is_fitted(
+    bad: dict[str, Any], regression_data: Data, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gb.GradientBoostingRegressor, "fit", lambda *_, **__: pytest.fail("fitted"))
+    with pytest.raises(ValueError, match=f"{next(iter(bad))}: ") as error:
+        gb.search(regressor(eval_metric="rmse"), bad, *regression_data, cv=2)
+    assert error.value.__notes__ == ["The setting is number 1 of the search."]
+
+
+def test_the_setting_and_the_fold_of_an_error_are_named(regression_data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: Any, **__: Any) -> None:
+        raise InputError("bad")
+
+    monkeypatch.setattr(gb.GradientBoostingRegressor, "fit", fails)
+    with pytest.raises(InputError, match="bad") as error:
+        gb.search(regressor(), {"max_depth": [2, 3]}, *regression_data, cv=2)
+    assert error.value.__notes__ == ["The setting is number 0 of the search, in fold 0."]
 
 
 def test_a_metric_that_is_never_a_number_is_refused(regression_data: Data) -> None:
