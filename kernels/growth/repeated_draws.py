@@ -81,19 +81,8 @@ def _choose_rows(addresses, draw, score, time, g, h, multiplicity):
         of_draw = (zero, n, draw.limit, words[0], words[1], iteration, words[3], draw.rows)
         return call_count(addresses[DRAW], of_draw), zero
     score.counts[:] = 0
-    of_scores = (
-        g,
-        h,
-        multiplicity,
-        score.made_of,
-        score.kappa,
-        zero,
-        n,
-        score.scores,
-        score.counts[0],
-        score.counts[1],
-    )
-    if call_count(addresses[SCORE], of_scores) != 0:
+    of_rows, of_scores = (g, h, multiplicity), (score.scores, score.counts[0], score.counts[1])
+    if call_count(addresses[SCORE], (*of_rows, score.made_of, score.kappa, zero, n, *of_scores)) != 0:
         return np.int64(-1), zero
     _solve(addresses, score)
     of_rule = (score.scores, zero, n, score.kind, score.parameters)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -18,6 +18,7 @@ from gpuboost.backends.cpu.backend import Cpu
 from gpuboost.backends.cpu.repeated_rounds import RepeatedRounds
 from gpuboost.backends.cpu.trees import histograms
 from gpuboost.backends.host.workspace import Workspace
+from gpuboost.backends.numerics.probabilities import ThresholdRule
 from gpuboost.backends.reference.backend import Reference
 from gpuboost.boosting import boost
 from gpuboost.errors import InputError
@@ -43,6 +44,30 @@ DRAWN: list[dict[str, Any]] = [
     {"sampling": GOSS()},
     {"sampling": WeightTrimming(0.9)},
 ]
+
+
+@dataclass(frozen=True)
+class HalfOfTheRate(ThresholdRule):
+    """A rule of a user's own, which no kernel has."""
+
+    def solve(self, search: Any) -> tuple[float, ...]:
+        return search.rho_for_rate(self.rate / 2.0, self.floor), self.floor
+
+
+@dataclass(frozen=True)
+class Half:
+    """A sampling rule that draws by it."""
+
+    unbiased: ClassVar[bool] = True
+    bounded: ClassVar[bool] = False
+    repeatable: ClassVar[bool] = True
+    follows_gradients: ClassVar[bool] = True
+    variance_control: str = "leaf_refit"
+
+    def draw(self, backend: Any, gradients: Any, key: Any) -> Any:
+        return backend.draw(gradients, 0.1, HalfOfTheRate(0.8), key)
+
+
 LOG = tuple(Built(ticket, 0, 0, 0) for ticket in (0, 1, 4))
 CASES: list[tuple[Any, str, str]] = [
     (SquaredError(), "real", "real"),
@@ -137,6 +162,7 @@ def test_gradients_that_are_no_numbers_are_refused_by_the_verbs(counted: Counted
     "differing",
     [
         {"sampling": ImportanceSampling(0.5, score="loss")},
+        {"sampling": Half()},
         {"sampling": ImportanceSampling(0.5, score="gradient", variance_control="none")},
         {"sampling": ImportanceSampling(0.5, variance_control="node")},
         {"learners": RandomByNode(2)},

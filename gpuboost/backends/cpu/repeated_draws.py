@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from gpuboost.backends.cpu import sums as cpu_sums
 from gpuboost.backends.cpu.sampling.draws import limit_of, terms_of
-from gpuboost.backends.numerics.probabilities import ProbabilityRule
+from gpuboost.backends.numerics.probabilities import GossRule, ProbabilityRule, ThresholdRule, TrimmingRule
 from gpuboost.backends.prediction.few_binned_rows import FIELDS, MOST, to_read
 from gpuboost.kernels.common import fixed_point
 from gpuboost.kernels.common.by_address import address_of
@@ -20,13 +20,13 @@ from gpuboost.kernels.sampling import feature_subsets, gather, importance, thres
 from gpuboost.keys import Key
 from gpuboost.types import Candidates, DenseBins, Gradients, SampleSizes, Target, TrainingSet
 
+RULES = ThresholdRule, GossRule, TrimmingRule
 ITERATION = 2  # its place among ``Key.words``
 NO_FEATURES = FeatureDraw(np.zeros(4, np.int64), np.empty(0, np.bool_))
 NO_ROWS = RowDraw(
     np.zeros(4, np.int64), np.uint64(0), np.empty(0, np.int32), np.empty(0, np.float32), np.empty((0, 0), np.uint8),
     np.empty(0, np.float32), np.empty(0, np.float32), np.empty(0, np.int32), np.empty(0, np.bool_), False,
 )  # fmt: skip
-
 NO_SCORE = ScoreDraw(
     0, np.empty(2), 0, 0.0, np.empty(0, np.float32), np.empty((2, 0), np.int64), np.empty((3, 0)), np.empty(3)
 )
@@ -43,14 +43,15 @@ class DrawVerbs(NamedTuple):
 
     @classmethod
     def of(cls, verbs: list[tuple[Any, ...]], gradients: Gradients) -> DrawVerbs | None:
-        """None if the second did not weigh the gradients by what the first drew."""
+        """None if the second did not weigh the gradients by what the first drew, or the kernel has not its rule."""
         (name, sample, *given, key), (_, weighed, of_gradients, of_sample) = verbs
         if of_gradients is not gradients or of_sample is not sample:
             return None
         if name == "sample":
             return cls(given[0], None, 0.0, key, weighed)
         scored, kappa, rule = given
-        return cls(1.0, rule, kappa, key, weighed) if scored is gradients else None
+        known = scored is gradients and type(rule) in RULES
+        return cls(1.0, rule, kappa, key, weighed) if known else None
 
 
 def can_repeat(data: TrainingSet, target: Target) -> bool:
