@@ -71,6 +71,36 @@ def _add_dense(bins, features, starts, packed, rows, begin, end, out):
 
 
 @kernel
+def _add_and_count(bins, features, starts, packed, rows, begin, end, out, counts):
+    """``_add_dense``, and counts[...] += 1 of the same cells, two features at a time."""
+    flat, t = bins.reshape(-1), np.uint64(len(features))
+    places, pairs = np.empty(BATCH, np.uint64), np.empty(BATCH, np.int64)
+    begin, end = np.uint64(begin), np.uint64(end)
+    while begin < end:
+        stop = min(begin + BATCH, end)
+        _take_batch(bins, packed, rows, begin, stop, end, places, pairs)
+        size, j = stop - begin, np.uint64(0)
+        while j < t & ~_1:
+            a, b = starts[j], starts[j + _1]
+            f0, f1 = np.uint64(features[j]), np.uint64(features[j + _1])
+            for k in range(size):
+                pair, place = pairs[k], places[k]
+                first, second = a + np.uint64(flat[place + f0]), b + np.uint64(flat[place + f1])
+                out[first] += pair
+                counts[first] += np.int32(1)
+                out[second] += pair
+                counts[second] += np.int32(1)
+            j += _2
+        if j < t:
+            a, f0 = starts[j], np.uint64(features[j])
+            for k in range(size):
+                first = a + np.uint64(flat[places[k] + f0])
+                out[first] += pairs[k]
+                counts[first] += np.int32(1)
+        begin = stop
+
+
+@kernel
 def _add_sparse(row_start, cells, packed, rows, begin, end, out):
     """out[cell] += packed[row] for every stored entry of rows[begin:end]. For absent entries see split.spread."""
     base, base_packed, last = cells.ctypes.data, packed.ctypes.data, np.uint64(end) - _1
@@ -205,6 +235,29 @@ def count_sparse(rows, layout, node, new_pairs, counts):
             )
         if sibling >= 0:
             counts[node[sibling, SLOT]] -= node_counts
+
+
+@kernel
+def build_and_count(rows, layout, node, new_pairs, histograms):
+    """The packed histograms and the counts of the built nodes of all new pairs; and of their siblings, the counts."""
+    of_rows, of_layout, of_nodes = RowArrays(*rows), HistogramLayout(*layout), HistogramArrays(*histograms)
+    starts, features = of_layout.starts, of_layout.features
+    counts, cells = of_nodes.counts, np.int64(starts[features.shape[0]])
+    if of_rows.bins.shape[1] == 0:
+        build(rows, layout, node, new_pairs, histograms, 0, 0, of_rows.rows.shape[0])
+        count_sparse(of_rows, of_layout, node, new_pairs, counts)
+        return
+    for i in range(new_pairs.shape[0]):
+        built, sibling = new_pairs[i, 0], new_pairs[i, 1]
+        out, own_counts = of_nodes.of[node[built, SLOT]], counts[node[built, SLOT]]
+        out[:cells] = 0
+        own_counts[:cells] = 0
+        begin, end = node[built, BEGIN], node[built, END]
+        _add_and_count(of_rows.bins, features, starts, of_rows.packed, of_rows.rows, begin, end, out, own_counts)
+        if sibling >= 0:
+            other = counts[node[sibling, SLOT]]
+            for c in range(cells):
+                other[c] -= own_counts[c]
 
 
 @kernel

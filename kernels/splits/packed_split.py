@@ -148,3 +148,62 @@ def best_cut(own, begin, n_bins, total, parent, least, units, rule, rows, runnin
     if missing == 0:  # none seen here: a missing value follows the heavier child
         out[1] = 1 if out[3] > total_h - out[3] else 0
     return best
+
+
+@kernel
+@inlined
+def _best_between(own, begin, first, last, shift, total, parent, least, units, rule, rows, running, about, places):
+    """The gain, the bin and the packed left sums of the best of the cuts behind bins first .. last; -1.0 if none.
+
+    shift: packed sums of the missing values, if they go left. The rest as for ``best_cut``.
+    """
+    for c in range(begin, begin + first):
+        shift += own[c]
+    stored, cuts = own[begin + first : begin + last + 1], last - first + 1
+    some = cuts >= LANES and FEWER * rows < cuts
+    if some:
+        cuts = _sum_occupied(stored, running, places)
+    else:
+        _sum_all(stored, running)
+    gain, cut = _best(running, cuts, shift, total, least, units, rule[0], parent, about)
+    return gain, first + (places[cut] if some else cut), running[cut] + shift
+
+
+@kernel
+@inlined
+def best_counted_cut(own, counts, begin, n_bins, total, parent, least, units, rule, rows, running, about, places,
+                     out):  # fmt: skip
+    """``best_cut`` where each side needs rule[3] rows. counts: numbers of rows by cell; rows: all of the node.
+
+    The more bins go left, the more rows do. So the cuts that leave enough rows on both sides are next to each other.
+    """
+    total_h, missing, missing_rows = total & _LOW, own[begin + n_bins], counts[begin + n_bins]
+    some_missing, least_rows = missing != 0 or missing_rows != 0, np.int64(rule[3])
+    cuts = n_bins if some_missing else n_bins - 1
+    if cuts < 1 or total_h < 2 * least or rows < 2 * least_rows:
+        return 0.0
+    best, cut, left, missing_left = -1.0, 0, np.int64(0), 0
+    for side in range(2 if some_missing and cuts > 1 else 1):
+        end = cuts - side
+        first, lefts = 0, side * missing_rows + counts[begin]
+        while first < end and lefts < least_rows:
+            first += 1
+            lefts += counts[begin + first]
+        last, rights = n_bins - 1, (1 - side) * missing_rows
+        while last >= first and (last >= end or rights < least_rows):
+            rights += counts[begin + last]
+            last -= 1
+        if last < first:
+            continue
+        shift = missing if side == 1 else np.int64(0)
+        other_best, other, other_left = _best_between(
+            own, begin, first, last, shift, total, parent, least, units, rule, rows, running, about, places
+        )
+        if other_best > best or (other_best == best and other < cut):
+            best, cut, left, missing_left = other_best, other, other_left, side
+    if not best > max(rule[2], NOISE * parent):
+        return 0.0
+    out[0], out[1], out[2], out[3] = cut, missing_left, left >> 32, left & _LOW
+    if not some_missing:  # none seen here: a missing value follows the heavier child
+        out[1] = 1 if out[3] > total_h - out[3] else 0
+    return best

@@ -74,6 +74,28 @@ def test_rounds_of_leaf_wise_trees(
     assert watched(recipe, case, Cpu(1), together=5) == expected
 
 
+@pytest.mark.parametrize("growth", [DepthWise(Limits(32, 5, 7)), LeafWise(Limits(31, 62, 7))], ids=["depth", "leaf"])
+@pytest.mark.parametrize(
+    ("loss", "target", "weights"),
+    [
+        (losses.SquaredError(), "real", "real"),
+        (losses.Logistic(), "binary", "whole"),
+        pytest.param(losses.Softmax(3), "3", "whole", marks=pytest.mark.slow),
+    ],
+)
+@pytest.mark.parametrize("categorical", daily([0.0, 0.5], 1))
+def test_rounds_of_trees_whose_leaves_need_several_rows(
+    growth: Any, loss: Any, target: str, weights: str, categorical: float, counted: Counted
+) -> None:
+    case = random_case(5, 300, 4, target=target, weights=weights, categorical=categorical)
+    recipe = Recipe(loss, 12, 0.3, growth)
+    expected = watched(recipe, case, Reference())
+    for rows in (case.data, sparse(case.data)):
+        counted.calls.clear()
+        assert watched(recipe, replace(case, data=rows), Cpu(1), together=5) == expected
+        assert counted.calls == [5, 5, 1]
+
+
 def test_sparse_rows_and_deep_trees(counted: Counted) -> None:
     case = random_case(6, 300, 4)
     case = replace(case, data=sparse(case.data))
@@ -150,11 +172,11 @@ def test_gradients_that_are_no_numbers_are_refused_by_the_verbs(counted: Counted
     [
         {"loss": losses.AbsoluteError(), "step": automatic(losses.AbsoluteError())},
         {"growth": Oblivious(Limits(4, 2))},
-        {"growth": DepthWise(Limits(4, 2, min_samples_leaf=3))},
+        {"growth": DepthWise(Limits(4, 2, min_samples_leaf=3, reg_alpha=0.1))},
         {"growth": DepthWise(Limits(4, 2, directions=(1, 0, 0)))},
         {"growth": DepthWise(Limits(4, 2, reg_alpha=0.1))},
         {"growth": DepthWise(Limits(2, 1))},
-        {"growth": LeafWise(Limits(9, 6, min_samples_leaf=3))},
+        {"growth": LeafWise(Limits(4_000, 62, min_samples_leaf=3))},
         {"growth": LeafWise(Limits(4_000, 62))},  # splits of which are speculative
     ],
     ids=str,

@@ -18,5 +18,6 @@ def leave_all_to_kernels() -> None:
     FIRST.end()
     HELPER.start = lambda *_, **__: None  # type: ignore[method-assign]
     background.start_process = lambda *_, **__: None  # type: ignore[assignment]
-    of_levels = {background.levels_kind(categorical=categorical) for categorical in (False, True)}
+    both = (False, True)
+    of_levels = {background.levels_kind(categorical=kinds, general=general) for kinds in both for general in both}
     background.is_noted = {background.PREDICTION, *of_levels}.__contains__  # type: ignore[assignment]

@@ -33,8 +33,9 @@ from gpuboost.types import Array, Candidates, Cuts, Limits, Nodes, Structure, Ta
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OneCall:
-    """Arguments of ``small_trees.grow`` for trees that one call grows from root to leaves, one after another."""
+    """A kernel's arguments for trees that one call grows from root to leaves, one after another."""
 
+    kernel: Any  # ``Levels.kernel``
     arguments: tuple[Any, ...]  # once the table has a root
     free_slots: NDArray[np.int64]  # the stack of slots that a tree begins with
     least_rows: int  # rows that a root needs to be split
@@ -127,7 +128,7 @@ class TreeGrower:
         layout = self._rows.layout
         times = min(limits.max_depth, limits.max_leaves.bit_length())  # the smaller node of a pair alone is summed
         work = len(self._rows) * layout.entries_per_row * times + layout.n_cells * self._most
-        return OneCall(arguments, slots, least_rows(limits), work, self._tree)
+        return OneCall(levels.kernel, arguments, slots, least_rows(limits), work, self._tree)
 
     @property
     def rows(self) -> NDArray[np.int32]:
@@ -164,9 +165,10 @@ class TreeGrower:
             of_tree = self._tree, self._rows, self._histograms, self._search, self._limits
             self._levels = Levels(*of_tree, least_rows(self._limits), self._workspace)
         levels = self._levels
-        if self._limits.growth != "leafwise":
+        general = levels.is_general
+        if self._limits.growth != "leafwise" and not general:
             return levels
-        kind = levels_kind(categorical=self._rows.layout.some_categorical)
+        kind = levels_kind(categorical=self._rows.layout.some_categorical, general=general)
         return levels if levels.suit and BACKGROUND.is_ready(kind, levels.is_compiled) else None
 
     def _grow_small_levels(self, levels: Levels) -> None:

@@ -25,7 +25,7 @@ from gpuboost.kernels.common import fixed_point
 from gpuboost.kernels.common.by_address import address_of, is_compiled
 from gpuboost.kernels.common.records import RepeatedTrees
 from gpuboost.kernels.gradients import pointwise
-from gpuboost.kernels.growth import finished, small_trees
+from gpuboost.kernels.growth import finished
 from gpuboost.kernels.growth import repeated_rounds as kernel
 from gpuboost.kernels.leaves.newton import newton
 from gpuboost.types import FittedTree, Gradients, Limits, Nodes
@@ -178,7 +178,7 @@ class _Round:
         addresses = [  # in the order of their places
             address_of(verbs.run, *verbs.of_run),
             address_of(fixed_point.scale_and_pack, gradients.g[0], gradients.h[0], *of_packing),
-            address_of(small_trees.grow, *call.arguments),
+            address_of(call.kernel, *call.arguments),
             address_of(finished.finish, *call.of_finish(leaves[0], tuple(trees)[:-1], tuple(sums))),
             address_of(newton, trees.feature, *sums, *of_values, trees.value),
             address_of(pointwise.add_leaves, scores[0], sums[0], leaves[0], 0, n),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numba
 import numpy as np
@@ -28,6 +29,7 @@ from gpuboost.backends.cpu.compilation import background
 from gpuboost.backends.cpu.trees import histograms, small_trees
 from gpuboost.backends.reference.backend import Reference
 from gpuboost.growth import DepthWise, Growth, LeafWise
+from gpuboost.kernels.growth import small_general_trees as general
 from gpuboost.kernels.growth import small_trees as kernel
 from gpuboost.types import Limits
 
@@ -90,6 +92,23 @@ def test_leaves_that_are_split_one_by_one_in_a_call(
     assert found.nodes.is_leaf.sum() <= leaves
 
 
+@settings(max_examples=examples(150))
+@given(
+    st.integers(0, 10**6), st.sampled_from([30, 150, 400, 1500]), st.sampled_from(GRADIENT_KINDS),
+    st.sampled_from([2, 3, 7, 20, 60]), st.sampled_from([DepthWise(Limits(1000, 6)), LeafWise(Limits(31, 62))]),
+    st.sampled_from([20, 250]), st.sampled_from([0.0, 0.4]),
+)  # fmt: skip
+def test_leaves_of_several_rows(
+    seed: int, n: int, kind: str, least: int, growth: Growth, cuts: int, categorical: float
+) -> None:
+    """Rows that add nothing to the sums of their cells count, too."""
+    data = random_case(seed, n, 4, most_cuts=cuts, categorical=categorical).data
+    gradients = random_gradients(np.random.default_rng(seed), n, kind)
+    growth = type(growth)(replace(growth.limits, min_samples_leaf=least))
+    nodes = assert_same_tree(data, growth, gradients).nodes
+    assert len(nodes.count) == 1 or nodes.count.min() >= least
+
+
 @pytest.mark.parametrize("first", [1, 2, 5])
 def test_a_leaf_wise_tree_without_room_is_grown_on_in_more(
     first: int, calls: list[int], monkeypatch: pytest.MonkeyPatch
@@ -125,6 +144,25 @@ def test_no_leaf_wise_tree_waits_for_the_kernel(
     assert len(asked) == 1
 
 
+@pytest.mark.parametrize("growth", [DepthWise(Limits(31, 5, 3)), LeafWise(Limits(31, 62, 3))], ids=["depth", "leaf"])
+@pytest.mark.parametrize("is_there", [False, True])
+def test_no_tree_whose_leaves_need_several_rows_waits_for_its_kernel(
+    growth: Growth, is_there: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, made, compiled = list[str](), list[int](), general.grow
+
+    def is_ready(_: object, kind: str, is_there_too: Callable[[], bool]) -> bool:
+        asked.append(kind)
+        return is_there
+
+    monkeypatch.setattr(general, "grow", lambda *given: made.append(1) or compiled(*given))
+    monkeypatch.setattr(grower, "BACKGROUND", type("Background", (), {"is_ready": is_ready})())
+    data, gradients = random_case(12, 300, 6).data, random_gradients(np.random.default_rng(3), 300, "plain")
+    found = grow(Cpu(1), growth, data, gradients)
+    assert (made, asked) == ([1] * is_there, ["levels-general-categorical"])
+    assert structure_bytes(found) == structure_bytes(grow(Reference(), growth, data, gradients))
+
+
 def test_a_leaf_wise_tree_is_grown_by_the_kernel_that_another_tree_has_compiled(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -142,5 +180,6 @@ def test_no_array_is_returned() -> None:
     """numba runs Python code to make one; an interrupt that comes meanwhile would end in a SystemError."""
     x, y = np.arange(40.0).reshape(20, 2), np.arange(20.0)
     gb.GradientBoostingRegressor(n_estimators=1).fit(x, y)
-    for signature in kernel.grow.nopython_signatures:
+    gb.GradientBoostingRegressor(n_estimators=1, min_samples_leaf=2).fit(x, y)
+    for signature in (*kernel.grow.nopython_signatures, *general.grow.nopython_signatures):
         assert all(isinstance(kind, numba.types.Integer) for kind in signature.return_type)

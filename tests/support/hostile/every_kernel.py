@@ -370,6 +370,9 @@ def _repeated() -> Iterator[tuple[str, Callable[[], object]]]:
         given = {**several, **drawn, "categorical_features": categories, "n_estimators": 40 if drawn else 5}
         yield f"repeated {categories} {len(several)} {drawn}", lambda given=given: repeated(given)
     yield "repeated, leaf-wise", lambda: repeated({"growth": "leafwise", "max_leaves": 20, "max_depth": None})
+    for categories, drawn in product((None, [1]), ({}, {"sampling": 0.5, "learners": 0.5})):
+        given = {**drawn, "categorical_features": categories, "n_estimators": 20, "min_samples_leaf": 7}
+        yield f"repeated, leaves of seven, {given}", lambda given=given: repeated(given)
     yield "repeated, few rows to evaluate", lambda: repeated({"eval_set": [(x[:50], y[:50])]})
 
 

@@ -1,9 +1,9 @@
 """Compilation in the background, by processes of their own, of kernels for which something else gives the same bytes.
 
 ``large_trees.grow`` takes as long as all other kernels of a fit together: until it is on disk, the pool of threads
-divides the steps of a tree. Until ``small_trees.grow`` is, small leaf-wise trees are grown by the same steps. Until the
-kernels of prediction are on disk, NumPy predicts few rows. So no fit waits for the ones, and no first prediction for
-the others.
+divides the steps of a tree. Until ``small_trees.grow`` is, small leaf-wise trees are grown by the same steps, and until
+``small_general_trees.grow`` is, those whose leaves need several rows. Until the kernels of prediction are on disk,
+NumPy predicts few rows. So no fit waits for the ones, and no first prediction for the others.
 """
 
 from __future__ import annotations
@@ -49,6 +49,9 @@ PREDICTION = "prediction"
 LEVELS = "levels-"
 """Before "numeric" or "categorical": the kernel of small trees"""
 
+GENERAL = f"{LEVELS}general-"
+"""The same of those whose leaves need several rows"""
+
 ROUNDS = "rounds-"
 """Before "one" or "several" trees a round. The other kinds are those of ``large_trees.kernel_kind``."""
 
@@ -59,9 +62,9 @@ def repeated_kind(*, categorical: bool, several: bool, draws: bool = False) -> s
     return f"{kind}-draws" if draws else kind
 
 
-def levels_kind(*, categorical: bool) -> str:
-    """The kernel of small trees, for trees of categories too."""
-    return f"{LEVELS}{'categorical' if categorical else 'numeric'}"
+def levels_kind(*, categorical: bool, general: bool = False) -> str:
+    """The kernel of small trees, for trees of categories too. general: whose leaves need several rows."""
+    return f"{GENERAL if general else LEVELS}{'categorical' if categorical else 'numeric'}"
 
 
 class Background:
@@ -126,7 +129,8 @@ def compile_kernel(kind: str) -> None:
         if kind == PREDICTION:
             _predict()
         elif kind.startswith(LEVELS):
-            DummyTree(large=False, categorical=categorical).levels()
+            limits = Limits(8, min_samples_leaf=2) if kind.startswith(GENERAL) else PLAIN
+            DummyTree(large=False, categorical=categorical, limits=limits).levels()
         else:
             limits = next((limits for start, limits in LIMITS.items() if kind.startswith(start)), PLAIN)
             DummyTree(large=True, categorical=categorical, limits=limits).together()

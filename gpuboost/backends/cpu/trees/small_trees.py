@@ -1,5 +1,7 @@
 """Levels of a small tree: one call of the kernel ``small_trees.grow`` does several of them.
 
+Where leaves need several rows, ``small_general_trees.grow`` does them all, on one thread.
+
 A leaf-wise tree has one split in each level. One thread grows all of it in one call; several threads have too little
 to do in such a level, and split more leaves at once, speculatively (``best_first``).
 """
@@ -22,7 +24,7 @@ from gpuboost.backends.host.threads import share
 from gpuboost.backends.host.workspace import Workspace
 from gpuboost.kernels.common.by_address import is_compiled
 from gpuboost.kernels.common.records import GrowthLimits, HistogramArrays, Team
-from gpuboost.kernels.growth import small_trees, team
+from gpuboost.kernels.growth import small_general_trees, small_trees, team
 from gpuboost.types import Limits
 
 WORK_PER_THREAD = 262_144  # below this many bins to sum and cells to search in a tree a thread is not worth waking
@@ -53,7 +55,9 @@ class Levels:
         most_searched = EVERY_ROW if alone else -(-2 * cpu_search.CELLS_PER_THREAD // layout.n_cells)
         leaf_wise = limits.growth == "leafwise"
         self.at_once = 1 if leaf_wise else limits.max_leaves  # nodes that a level may split
-        self.suit = not leaf_wise or (alone and limits.max_leaves <= MOST_ONE_BY_ONE)
+        self.is_general = search.counts_rows
+        one_thread = leaf_wise or self.is_general
+        self.suit = not one_thread or (alone and (not leaf_wise or limits.max_leaves <= MOST_ONE_BY_ONE))
         self._limits = GrowthLimits(
             limits.max_leaves, self.at_once, limits.max_depth, least_rows, most_summed, most_searched, EVERY_ROW
         )
@@ -72,10 +76,14 @@ class Levels:
         tree, kinds = self._tree, self._rows.layout.kinds_if_any
         shared, left = np.empty((len(new_pairs), 0), np.int64), np.empty((len(tree.node), 3), np.int64)
         level = tree.size, new_pairs, shared, left
-        tree.size, pairs = small_trees.grow(
-            small_trees.BUILD, small_trees.ON, 0, 0, len(self._rows), kinds, NO_RESULTS, level, *self._records(), ALONE
-        )
+        first = small_trees.BUILD, small_trees.ON, 0, 0, len(self._rows), kinds
+        tree.size, pairs = self.kernel(*first, NO_RESULTS, level, *self._records(), ALONE)
         return left[: max(pairs, 0)], pairs == 0
+
+    @property
+    def kernel(self) -> Any:
+        """The compiled function that grows the tree on one thread."""
+        return small_general_trees.grow if self.is_general else small_trees.grow
 
     def of_root(self) -> tuple[Any, ...] | None:
         """Arguments of the kernel for a tree of one node; None if several threads grow it."""
@@ -88,7 +96,7 @@ class Levels:
 
     def is_compiled(self) -> bool:
         """True if the kernel need not be compiled for one thread."""
-        return bool(is_compiled(small_trees.grow, *(self.of_root() or ())))
+        return bool(is_compiled(self.kernel, *(self.of_root() or ())))
 
     def _records(self) -> tuple[tuple[Any, ...], ...]:
         """The arguments of the kernel that stay as they are until there is more room."""

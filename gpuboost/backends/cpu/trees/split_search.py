@@ -61,6 +61,7 @@ class Search:
     """The rule that chooses splits. ``nodes`` and ``by_column`` find the splits of the new nodes.
 
     ``plain``: ``best_cut`` suffices for all nodes, so small data need not wait for compilation of the general kernel.
+    ``counts_rows``: histograms have numbers of rows, too.
     """
 
     def __init__(
@@ -79,8 +80,9 @@ class Search:
         held = limits.reg_alpha, limits.largest_value, smoothing
         rule = np.array([*split_limits, rows_per_h, float(limits.signed), *limits.categories, *held], np.float64)
         self.criterion, self._cuts_of_all = Criterion(units, rule, self.root), cuts
-        quick = all_packed and not limits.bounded and limits.min_samples_leaf == 1 and not limits.signed
+        quick = all_packed and not limits.bounded and not limits.signed
         self._quick = quick and len(self.root) == 0 and self._cuts is None
+        self.counts_rows = limits.min_samples_leaf > 1
         self._of_gains = limits.interactions is None and not limits.symmetric and candidates.by_node is None
         self._of_gains = self._of_gains and not candidates.chooses_by_more
         self.begin(rows_per_h, smoothing)
@@ -92,7 +94,8 @@ class Search:
         """
         limits, rule, features = self._limits, self.criterion.rule, self._layout.features
         rule[ROWS_PER_H], rule[SMOOTHING], self._rows_per_h = rows_per_h, smoothing, rows_per_h
-        self.plain = self._quick and limits.reg_lambda < MOST_RIDGE * self.units[1]
+        self._packed = self._quick and limits.reg_lambda < MOST_RIDGE * self.units[1]
+        self.plain = self._packed and not self.counts_rows
         self.bounds = self._paths = None
         if limits.bounded:
             self.bounds = Bounds(self._cuts_of_all, features, limits, self.units, smoothing)
@@ -111,8 +114,8 @@ class Search:
 
     @property
     def independent(self) -> bool:
-        """True if ``small_trees.grow`` suffices: splits depend on gains alone, and not on other nodes."""
-        return self.plain and self._of_gains
+        """True if one call may grow the tree: splits depend on gains alone, and not on other nodes."""
+        return self._packed and self._of_gains
 
     @property
     def some_features(self) -> bool:

@@ -1,0 +1,79 @@
+"""Small trees in one call of one thread whose leaves need several rows; otherwise as ``small_trees`` grows them.
+
+A kernel of its own: no tree that ``small_trees`` serves waits for it, and until it is compiled, in the background, such
+trees are grown level by level. Its arguments are those of ``small_trees.grow``, so one kernel repeats rounds of both.
+"""
+
+import numpy as np
+
+from gpuboost.kernels.common.jit import kernel
+from gpuboost.kernels.common.records import (
+    Criterion,
+    GrowthLimits,
+    HistogramArrays,
+    HistogramLayout,
+    Level,
+    NodeArrays,
+    RowArrays,
+)
+from gpuboost.kernels.growth import partition
+from gpuboost.kernels.histograms import histogram
+from gpuboost.kernels.splits import packed_search, split
+
+
+@kernel
+def _split_level(n_nodes, nodes, columns, rows, slots, limits, child_limits, counts, new_pairs):
+    """Split the open nodes that gain most, and the next ones, until there are nodes to search: on one thread.
+
+    nodes: NodeArrays; rows: RowArrays; limits: GrowthLimits. The rest as for ``partition.split_alone``, and its
+    results: 0 pairs if the tree is finished, -1 if there is no room in the tables for what is left.
+    """
+    of_nodes, of_rows, pairs = NodeArrays(*nodes), RowArrays(*rows), 0
+    node = of_nodes.node
+    while pairs == 0:
+        leaves = (n_nodes + 1) // 2
+        most = min(limits.at_once, limits.max_leaves - leaves)
+        count = partition.choose(node, n_nodes, of_nodes.gain, most, of_nodes.chosen)
+        chosen = of_nodes.chosen[:count]
+        deeper = partition.count_above(node, chosen, limits.max_depth - 1)
+        if count == 0:
+            return n_nodes, 0
+        if deeper > slots[0] or n_nodes + 2 * count > node.shape[0]:
+            return n_nodes, -1
+        n_nodes, made = partition.split_alone(
+            columns, of_rows.rows, of_rows.scratch, chosen, node, of_nodes.left_set, n_nodes, slots, child_limits,
+            counts, new_pairs,
+        )  # fmt: skip
+        if leaves + count < limits.max_leaves:  # else none of them will be split
+            pairs = made
+    return n_nodes, pairs
+
+
+@kernel
+def grow(
+    step, until, part, first, last, kinds, results, level, limits, nodes, layout, columns, rows, histograms, criterion,
+    team,
+):  # fmt: skip
+    """Grow the rest of the tree from BUILD until ON, as ``small_trees.grow`` does; return what that returns.
+
+    All nodes are packed. The arguments before ``kinds``, the results and the team are not read.
+    """
+    level, limits, rule = Level(*level), GrowthLimits(*limits), Criterion(*criterion)
+    node, slots = NodeArrays(*nodes).node, HistogramArrays(*histograms).slots
+    n_nodes, new_pairs, t = level.n_nodes, level.new_pairs, HistogramLayout(*layout).features.shape[0]
+    counts = np.empty((1, node.shape[0]), np.int64)
+    child_limits = (limits.max_depth, limits.least_rows, rule.rule[1], rule.units[1])  # ChildLimits
+    while True:
+        histogram.build_and_count(rows, layout, node, new_pairs, histograms)
+        pairs = new_pairs.shape[0]
+        found = (
+            np.zeros((2 * pairs, t)),
+            np.empty((2 * pairs, t, 4), np.int64),
+            np.empty((2 * pairs, 0 if kinds is None else t, 8), np.uint32),
+        )
+        packed_search.search(layout, kinds, new_pairs, node, histograms, criterion, found)
+        split.pick(new_pairs, nodes, layout, found, slots)
+        n_nodes, pairs = _split_level(n_nodes, nodes, columns, rows, slots, limits, child_limits, counts, level.left)
+        if pairs <= 0:
+            return n_nodes, pairs
+        new_pairs = level.left[:pairs]
