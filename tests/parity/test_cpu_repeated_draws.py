@@ -22,7 +22,7 @@ from gpuboost.backends.numerics.probabilities import ThresholdRule
 from gpuboost.backends.reference.backend import Reference
 from gpuboost.boosting import boost
 from gpuboost.errors import InputError
-from gpuboost.growth import DepthWise
+from gpuboost.growth import DepthWise, LeafWise
 from gpuboost.learners import RandomByNode, RandomGroups
 from gpuboost.losses import Logistic, Poisson, Softmax, SquaredError
 from gpuboost.recipe import Recipe
@@ -87,6 +87,19 @@ def test_repeated_rounds_are_the_references(
         counted.calls.clear()
         assert watched(recipe, of, Cpu(threads), together=5) == watched(recipe, of, Reference())
         assert counted.calls == [5, 5, 1]
+
+
+@pytest.mark.parametrize(
+    "growth",
+    [DepthWise(Limits(8, 3, min_samples_leaf=5)), LeafWise(Limits(6, 8)), LeafWise(Limits(6, 8, min_samples_leaf=3))],
+    ids=str,
+)
+@pytest.mark.parametrize("drawn", [{**ROWS, **COLUMNS}, {"sampling": MVS(0.5), **COLUMNS}], ids=["rows", "mvs"])
+def test_rounds_of_other_trees_are_repeated(growth: Any, drawn: dict[str, Any], counted: Counted) -> None:
+    case = random_case(17, 200, 4, target="binary", categorical=0.0)
+    recipe = replace(Recipe(Logistic(), 12, 0.3, growth), **drawn)
+    assert watched(recipe, case, Cpu(1), together=5) == watched(recipe, case, Reference())
+    assert counted.calls == [5, 5, 1]
 
 
 def test_features_of_categories_are_drawn(counted: Counted) -> None:
