@@ -56,10 +56,7 @@ class Gpuboost:
             learning_rate=setting.rate,
             n_jobs=threads,
             random_state=SEED,
-            **growth,
-            **regularisation,
-            **loss,
-            **{"device": "cpu", **more},
+            **{**growth, **regularisation, **loss, "device": "cpu", **more},
         )
 
     def prepare(self, x: Any) -> Any:
@@ -148,7 +145,6 @@ class LightGBM:
             "num_threads": threads,
             "verbosity": -1,
             "seed": SEED,
-            **more,
         }
         if task == "multiclass":
             self._options["num_class"] = n_classes
@@ -156,6 +152,7 @@ class LightGBM:
             self._options.update(lambda_l2=1.0, max_bin=255, min_data_in_leaf=1, min_sum_hessian_in_leaf=1.0)
         else:
             self._options.update(deterministic=True, force_row_wise=True)
+        self._options.update(more)
 
     def prepare(self, x: Any) -> Any:
         return x

@@ -43,6 +43,7 @@ VARIATIONS: dict[str, tuple[int | None, dict[str, dict[str, Any]]]] = {
     "half of the features": (None, FEATURES),
     "half of both": (None, {name: {**ROWS[name], **FEATURES[name]} for name in ROWS}),
     "GOSS": (None, {OURS: {"sampling": "GOSS"}, "lightgbm": {"data_sample_strategy": "goss"}}),
+    "20 rows a leaf": (None, {OURS: {"min_samples_leaf": 20}, "lightgbm": {"min_data_in_leaf": 20}}),
     "31 leaves, leaf-wise": (31, {name: {} for name in (OURS, *PEERS)}),
 }
 """Most leaves, if trees grow leaf-wise, and the options of each library that has them; of GOSS their defaults"""
