@@ -103,6 +103,16 @@ class Team(NamedTuple):
     left_sets: Any
 
 
+class NodeDraws(NamedTuple):
+    """Draws for the nodes of a small tree. The types are those of ``Team``, so one kernel repeats rounds of both."""
+
+    cuts: Any  # (4,) int64: ``Key.words`` of the stream of the one cut of each feature; (0,) if all cuts compete
+    features: Any  # (5 + s,) int64: see ``packed_search.draw_features``; (0,) if all features compete
+    no_gains: Any  # (0, 0) float64
+    no_splits: Any  # (0, 0, 4) int64
+    no_sets: Any  # (0, 0, 8) uint32
+
+
 class TreeGradients(NamedTuple):
     """Gradients of the rows of a large tree, and what they become integers by."""
 

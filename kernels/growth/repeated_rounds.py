@@ -102,6 +102,16 @@ def _value(addresses, v, trees, begin, sums, limits):
 
 
 @kernel
+def _advance(draws):
+    """Move the streams of a NodeDraws on to the next round."""
+    cuts, features = draws[0], draws[1]
+    if cuts.shape[0] > 0:
+        cuts[2] = (cuts[2] + 1) & np.int64(0x7FFF_FFFF)
+    if features.shape[0] > 0:
+        features[4] = (features[4] + 1) & np.int64(0x7FFF_FFFF)
+
+
+@kernel
 def repeat(times, addresses, of_gradients, g, h, of_packing, growth, free_slots, limits, trees, sums, leaves,
            scores, factor, sizes, of_draws):  # fmt: skip
     """Do up to ``times`` rounds; return the number of those that were done, with nothing done of the next one.
@@ -111,7 +121,8 @@ def repeat(times, addresses, of_gradients, g, h, of_packing, growth, free_slots,
 
     addresses: (6,) int64 of kernels. of_gradients: arguments of the loss's, which writes g and h, (k, n) float32;
     of_packing: multiplicities, their sum, and the integers, for ``scale_and_pack``. growth: arguments of
-    ``small_trees.grow`` for the first level of a tree; free_slots: the stack of slots that it begins with.
+    ``small_trees.grow`` for the first level of a tree, or of ``small_general_trees.grow``, of which the streams go on
+    with each round; free_slots: the stack of slots that it begins with.
     limits: (5,) float64: least rows of a split, least h of a child, ridge, alpha, largest leaf value.
     trees: fields of ``RepeatedTrees``, with room for ``times`` * k of the largest trees; sums (2, v) float64, with room
     for one, and leaves (k, n) int32 are scratch memory. scores (k, n) float64: factor times the leaf values are added.
@@ -155,4 +166,5 @@ def repeat(times, addresses, of_gradients, g, h, of_packing, growth, free_slots,
             value = made.value[begin_of_round:end_of_tree]
             _add(addresses, value, factor, sums[0, : value.shape[0]], leaves[output], scores[output])
             begin_of_round = end_of_tree
+        _advance(growth[15])
     return times

@@ -1,4 +1,6 @@
-"""Small trees in one call of one thread whose leaves need several rows; otherwise as ``small_trees`` grows them.
+"""Small trees in one call of one thread whose leaves need several rows, or whose nodes draw cuts or features.
+
+Otherwise they are grown as by ``small_trees``.
 
 A kernel of its own: no tree that ``small_trees`` serves waits for it, and until it is compiled, in the background, such
 trees are grown level by level. Its arguments are those of ``small_trees.grow``, so one kernel repeats rounds of both.
@@ -56,22 +58,26 @@ def grow(
 ):  # fmt: skip
     """Grow the rest of the tree from BUILD until ON, as ``small_trees.grow`` does; return what that returns.
 
-    All nodes are packed. The arguments before ``kinds``, the results and the team are not read.
+    All nodes are packed. The arguments before ``kinds`` and the results are not read; the last one is a NodeDraws.
     """
     level, limits, rule = Level(*level), GrowthLimits(*limits), Criterion(*criterion)
     node, slots = NodeArrays(*nodes).node, HistogramArrays(*histograms).slots
     n_nodes, new_pairs, t = level.n_nodes, level.new_pairs, HistogramLayout(*layout).features.shape[0]
+    is_counted, m = HistogramArrays(*histograms).counts.shape[1] > 0, RowArrays(*rows).rows.shape[0]
     counts = np.empty((1, node.shape[0]), np.int64)
     child_limits = (limits.max_depth, limits.least_rows, rule.rule[1], rule.units[1])  # ChildLimits
     while True:
-        histogram.build_and_count(rows, layout, node, new_pairs, histograms)
+        if is_counted:
+            histogram.build_and_count(rows, layout, node, new_pairs, histograms)
+        else:
+            histogram.build(rows, layout, node, new_pairs, histograms, 0, 0, m)
         pairs = new_pairs.shape[0]
         found = (
             np.zeros((2 * pairs, t)),
             np.empty((2 * pairs, t, 4), np.int64),
             np.empty((2 * pairs, 0 if kinds is None else t, 8), np.uint32),
         )
-        packed_search.search(layout, kinds, new_pairs, node, histograms, criterion, found)
+        packed_search.search(layout, kinds, new_pairs, node, histograms, criterion, team, found)
         split.pick(new_pairs, nodes, layout, found, slots)
         n_nodes, pairs = _split_level(n_nodes, nodes, columns, rows, slots, limits, child_limits, counts, level.left)
         if pairs <= 0:

@@ -1,41 +1,76 @@
-"""Split search of packed nodes whose leaves need several rows: what ``split`` finds, by faster kernels of each cut."""
+"""Split search of packed nodes whose leaves need several rows, or for which cuts or features are drawn.
+
+It finds what ``split`` does, by faster kernels of each feature.
+"""
 
 import numpy as np
 
 from gpuboost.kernels.common.jit import inlined, kernel
-from gpuboost.kernels.common.nodes import BEGIN, END, NEW, SLOT, STATE, SUM_G, SUM_H
+from gpuboost.kernels.common.nodes import BEGIN, DEPTH, END, NEW, SLOT, STATE, SUM_G, SUM_H
 from gpuboost.kernels.common.records import (
     Criterion,
     HistogramArrays,
     HistogramLayout,
+    NodeDraws,
     NodeSums,
     SearchScratch,
     Splits,
 )
 from gpuboost.kernels.histograms.cells import CELLS_AT_ONCE, complete, read
+from gpuboost.kernels.sampling import feature_subsets
 from gpuboost.kernels.splits.categories import best_set
+from gpuboost.kernels.splits.extra_trees import draw_words
 from gpuboost.kernels.splits.gain import score
-from gpuboost.kernels.splits.packed_split import ROOM, best_counted_cut, least_units
+from gpuboost.kernels.splits.packed_split import ROOM, best_counted_cut, best_cut, best_random_cut, least_units
 
 
 @kernel
-def search(layout, kinds, new_pairs, node, histograms, criterion, results):
+def draw_features(draw, v, depth, drawn, may):
+    """Mark the features that a node draws. may (t,) bool.
+
+    draw: their number, 1 if they are drawn by level, else 0, seed low, seed high and iteration of their streams, and
+    then the streams, by number of the node or by depth. drawn (number,) int32: scratch memory.
+    """
+    stream = draw[5 + (depth if draw[1] == 1 else v)]
+    feature_subsets.draw(may.shape[0], draw[2], draw[3], draw[4], stream, drawn)
+    may[:] = False
+    for place in drawn:
+        may[place] = True
+
+
+@kernel
+def search(layout, kinds, new_pairs, node, histograms, criterion, draws, results):
     """All features of every new pair: complete both histograms, then look for the best splits.
 
-    The arguments are those of ``split.search``. The rule must be one of which ``split.search`` needs the general case
-    for ``min_samples_leaf`` alone, and the counts must be complete.
+    The arguments are those of ``split.search``; draws: NodeDraws. The rule must be one of which ``split.search`` needs
+    the general case for nothing but ``min_samples_leaf`` and drawn cuts, and the counts must be complete.
     """
+    draws = NodeDraws(*draws)
     layout, histograms = HistogramLayout(*layout), HistogramArrays(*histograms)
     criterion, results = Criterion(*criterion), Splits(*results)
     of, counts, starts, t = histograms.of, histograms.counts, layout.starts, layout.features.shape[0]
-    of_categories = 0 if kinds is None else 257
+    of_categories, counted = 0 if kinds is None else 257, counts.shape[1] > 0
     scratch = SearchScratch(
-        np.empty(of_categories, np.int64), np.empty(of_categories, np.int64), np.empty(of_categories, np.int64),
-        np.empty(0), np.empty(ROOM, np.int64), np.empty(ROOM, np.float32), np.empty(ROOM, np.int64),
-        np.empty(0, np.uint32),
+        np.empty(of_categories, np.int64), np.empty(of_categories, np.int64),
+        np.empty(of_categories if counted else 0, np.int64), np.empty(0), np.empty(ROOM, np.int64),
+        np.empty(ROOM, np.float32), np.empty(ROOM, np.int64), np.empty(0, np.uint32),
     )  # fmt: skip
     least, shared = least_units(criterion.units[1], criterion.rule[1]), np.empty((new_pairs.shape[0], 0), np.int64)
+    some_cuts, some_features = draws.cuts.shape[0] > 0, draws.features.shape[0] > 0
+    words, sums_of_nodes = np.empty((2 if some_cuts else 0, t), np.int64), np.empty((2, 2), np.int64)
+    may, drawn = np.empty((2 if some_features else 0, t), np.bool_), np.empty(0, np.int32)
+    if some_features:
+        drawn = np.empty(min(draws.features[0], t), np.int32)
     for i in range(new_pairs.shape[0]):
+        for side in range(2):
+            v = new_pairs[i, side]
+            if v >= 0 and node[v, STATE] == NEW:
+                sums_of_nodes[side, 0], sums_of_nodes[side, 1] = node[v, SUM_G], node[v, SUM_H]
+                if some_features:
+                    draw_features(draws.features, v, node[v, DEPTH], drawn, may[side])
+                if some_cuts:
+                    of_stream = draws.cuts[0], draws.cuts[1], draws.cuts[2], draws.cuts[3]
+                    draw_words(sums_of_nodes[side : side + 1], layout.features, *of_stream, words[side : side + 1])
         begin = 0
         while begin < t:  # so many features at a time as have their cells, of three nodes, in the nearest cache
             end = begin + 1
@@ -48,18 +83,20 @@ def search(layout, kinds, new_pairs, node, histograms, criterion, results):
                     slot = node[v, SLOT]
                     sums = NodeSums(node[v, END] - node[v, BEGIN], True, node[v, SUM_G], node[v, SUM_H])
                     _search_node(
-                        of[slot], counts[slot], sums, layout, kinds, criterion, least, begin, end, scratch, results,
-                        2 * i + side,
+                        of[slot], counts[slot if counted else 0], sums, layout, kinds, criterion, least, begin, end,
+                        scratch, may[side if some_features else 0 : side + 1],
+                        words[side if some_cuts else 0 : side + 1], results, 2 * i + side,
                     )  # fmt: skip
             begin = end
 
 
 @kernel
 @inlined
-def _search_node(cells, counts, sums, layout, kinds, criterion, least, first, last, scratch, results, line):
+def _search_node(cells, counts, sums, layout, kinds, criterion, least, first, last, scratch, may, words, results, line):
     """Features [first, last) of one node whose histogram is complete there, into one line of the results.
 
-    sums: NodeSums; scratch: SearchScratch; least: see ``least_units``.
+    sums: NodeSums; scratch: SearchScratch; least: see ``least_units``; may (1, t) bool: the features that compete,
+    (0, t) for all; words (1, t): see ``extra_trees.draw_words``, (0, t) for all cuts.
     """
     gains, splits, left_sets = results.gains[line], results.splits[line], results.left_sets[line]
     units, rule, starts = criterion.units, criterion.rule, layout.starts
@@ -67,16 +104,28 @@ def _search_node(cells, counts, sums, layout, kinds, criterion, least, first, la
     parent = score(sums.g * units[0], sums.h * units[1], rule[0])
     for j in range(first, last):
         begin, size = np.int64(starts[j]), np.int64(starts[j + 1]) - np.int64(starts[j])
+        if may.shape[0] > 0 and not may[0, j]:
+            gains[j] = 0.0
+            continue
         is_categorical = False
         if kinds is not None:  # decided when this is compiled
             is_categorical = kinds[j] == 1
         if kinds is not None and is_categorical:
             read(cells, True, begin, size, scratch.g, scratch.h)
-            for c in range(size):
+            for c in range(size if scratch.n.shape[0] > 0 else 0):
                 scratch.n[c] = counts[begin + c]
             gains[j] = best_set(
-                scratch.g, scratch.h, scratch.n, layout.n_bins[j], (sums.g, sums.h, rows), units, rule, np.int64(-1),
-                splits[j], left_sets[j],
+                scratch.g, scratch.h, scratch.n, layout.n_bins[j], (sums.g, sums.h, rows), units, rule,
+                words[0, j] if words.shape[0] > 0 else np.int64(-1), splits[j], left_sets[j],
+            )  # fmt: skip
+        elif words.shape[0] > 0:
+            gains[j] = best_random_cut(
+                cells, counts, begin, size - 1, words[0, j], total, parent, units, rule, rows, splits[j]
+            )
+        elif counts.shape[0] == 0:
+            gains[j] = best_cut(
+                cells, begin, size - 1, total, parent, least, units, rule, rows, scratch.running, scratch.about,
+                scratch.places, splits[j],
             )  # fmt: skip
         else:
             gains[j] = best_counted_cut(

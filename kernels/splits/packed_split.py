@@ -18,6 +18,7 @@ from gpuboost.kernels.common.vector import (
     running_sums,
     trailing_zeros,
 )
+from gpuboost.kernels.splits.extra_trees import cut_between
 from gpuboost.kernels.splits.gain import NOISE, score
 
 ROOM = 258  # numbers that ``running`` and ``about`` have room for: whole lines of at most 255 cuts, and one more
@@ -204,6 +205,43 @@ def best_counted_cut(own, counts, begin, n_bins, total, parent, least, units, ru
     if not best > max(rule[2], NOISE * parent):
         return 0.0
     out[0], out[1], out[2], out[3] = cut, missing_left, left >> 32, left & _LOW
+    if not some_missing:  # none seen here: a missing value follows the heavier child
+        out[1] = 1 if out[3] > total_h - out[3] else 0
+    return best
+
+
+@kernel
+@inlined
+def best_random_cut(own, counts, begin, n_bins, word, total, parent, units, rule, rows, out):
+    """The same of the one cut that a word draws: see ``extra_trees``. counts: (0,) if rows do not count."""
+    total_g, total_h, missing = total >> 32, total & _LOW, own[begin + n_bins]
+    counted, least_rows, first, last = counts.shape[0] > 0, np.int64(rule[3]), np.int64(0), np.int64(n_bins - 1)
+    while first < n_bins and own[begin + first] == 0 and not (counted and counts[begin + first] != 0):
+        first += 1
+    while last > first and own[begin + last] == 0 and not (counted and counts[begin + last] != 0):
+        last -= 1
+    some_missing = missing != 0 or (counted and counts[begin + n_bins] != 0)
+    cut = cut_between(word, first, last, some_missing) if first < n_bins else np.int64(-1)
+    if cut < 0:
+        return 0.0
+    values, lefts, best = np.int64(0), np.int64(0), -1.0
+    for c in range(begin, begin + cut + 1):
+        values += own[c]
+        lefts += counts[c] if counted else 0
+    for side in range(2 if some_missing and cut < n_bins - 1 else 1):
+        left = values + side * missing
+        lg, lh = left >> 32, left & _LOW
+        rg, rh = total_g - lg, total_h - lh
+        low, high = lh * units[1], rh * units[1]
+        allowed = lh > 0 and rh > 0 and low >= rule[1] and high >= rule[1]
+        if counted:
+            here = lefts + side * counts[begin + n_bins]
+            allowed = allowed and here >= least_rows and rows - here >= least_rows
+        gain = (score(lg * units[0], low, rule[0]) + score(rg * units[0], high, rule[0])) - parent
+        if allowed and gain > best:
+            best, out[0], out[1], out[2], out[3] = gain, cut, side, lg, lh
+    if not best > max(rule[2], NOISE * parent):
+        return 0.0
     if not some_missing:  # none seen here: a missing value follows the heavier child
         out[1] = 1 if out[3] > total_h - out[3] else 0
     return best

@@ -23,7 +23,7 @@ from gpuboost.backends.reference.backend import Reference
 from gpuboost.boosting import boost
 from gpuboost.errors import InputError
 from gpuboost.growth import DepthWise, LeafWise
-from gpuboost.learners import RandomByNode, RandomGroups
+from gpuboost.learners import RandomByLevel, RandomByNode, RandomGroups
 from gpuboost.losses import Logistic, Poisson, Softmax, SquaredError
 from gpuboost.recipe import Recipe
 from gpuboost.sampling import GOSS, MVS, ImportanceSampling, UniformSampling, WeightTrimming
@@ -171,6 +171,34 @@ def test_gradients_that_are_no_numbers_are_refused_by_the_verbs(counted: Counted
     assert counted.calls[0] > counted.calls[-1]
 
 
+@pytest.mark.parametrize("growth", [DepthWise, LeafWise])
+@pytest.mark.parametrize("least", daily([1, 7], 1))
+@pytest.mark.parametrize("loss", daily([SquaredError(), Softmax(3)], 1))
+@pytest.mark.parametrize("categorical", [0.0, 0.5])
+@pytest.mark.parametrize(
+    "drawn",
+    [
+        {"learners": RandomByNode(2)},
+        {"learners": RandomByLevel(2)},
+        {"extra": True},
+        {"extra": True, "learners": RandomByNode(3), **ROWS},
+        {"extra": True, **COLUMNS},
+    ],
+    ids=str,
+)
+def test_rounds_whose_nodes_draw_cuts_or_features(
+    growth: Any, least: int, loss: Any, categorical: float, drawn: dict[str, Any], counted: Counted
+) -> None:
+    target = "3" if isinstance(loss, Softmax) else "real"
+    case = random_case(8, 250, 4, categorical=categorical, target=target)
+    limits = Limits(31, 5, least, extra_trees=drawn.get("extra", False))
+    rules = {name: rule for name, rule in drawn.items() if name != "extra"}
+    recipe = replace(Recipe(loss, 12, 0.3, growth(limits)), **rules)
+    assert watched(recipe, case, Cpu(1), together=5) == watched(recipe, case, Reference())
+    repeats = not ("extra" in drawn and target == "3")  # cuts of several trees are drawn from several streams
+    assert counted.calls == ([5, 5, 1] if repeats else [0] * 11)
+
+
 @pytest.mark.parametrize(
     "differing",
     [
@@ -178,16 +206,17 @@ def test_gradients_that_are_no_numbers_are_refused_by_the_verbs(counted: Counted
         {"sampling": Half()},
         {"sampling": ImportanceSampling(0.5, score="gradient", variance_control="none")},
         {"sampling": ImportanceSampling(0.5, variance_control="node")},
-        {"learners": RandomByNode(2)},
         {"learners": RandomGroups(2, "root")},
         {**ROWS, "growth": DepthWise(Limits(4, 2, random_strength=1.0))},
-        {**ROWS, "growth": DepthWise(Limits(4, 2, extra_trees=True))},
+        {**ROWS, "loss": Softmax(3), "growth": DepthWise(Limits(4, 2, extra_trees=True))},
+        {"learners": RandomByNode(2), "growth": DepthWise(Limits(4, 2, random_strength=1.0))},
         {"sampling": UniformSampling(0.5, variance_control="horvitz_thompson")},
     ],
     ids=str,
 )
 def test_other_draws_go_through_the_loop(differing: dict[str, Any], counted: Counted) -> None:
-    case = random_case(11, 100, 3, categorical=0.0)
+    target = "3" if "loss" in differing else "real"
+    case = random_case(11, 100, 3, categorical=0.0, target=target)
     recipe = replace(Recipe(SquaredError(), 4, 0.3, GROWTH), **differing)
     assert watched(recipe, case, Cpu(1), together=8) == watched(recipe, case, Reference())
     assert set(counted.calls) <= {0}

@@ -30,6 +30,8 @@ from gpuboost.kernels.growth import partition
 from gpuboost.records import dataclass
 from gpuboost.types import Array, Candidates, Cuts, Limits, Nodes, Structure, Target
 
+ITERATIONS = 2, 4  # places of the iteration in ``NodeDraws.cuts`` and ``NodeDraws.features``
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OneCall:
@@ -41,6 +43,7 @@ class OneCall:
     least_rows: int  # rows that a root needs to be split
     work: int  # bins to sum and cells to search in a tree, at most
     tree: NodeTable
+    streams: tuple[tuple[NDArray[np.int64], int, int], ...]  # of nodes: where their iteration stands, and its value
 
     @property
     def most(self) -> int:
@@ -57,9 +60,18 @@ class OneCall:
         limits, nodes, _, columns, rows, _, criterion, _ = self.arguments[8:]
         return columns, rows[4], nodes, 1, limits[1], criterion[0], leaf_of_row, fields, sums
 
-    def begin(self) -> None:
-        """Call this before such a call: the next ``TreeGrower.grow`` then clears the whole table."""
+    def differs(self, outputs: int) -> bool:
+        """True if the trees of so many outputs draw from different streams."""
+        return outputs > 1 and len(self.arguments[-1][0]) > 0
+
+    def begin(self, rounds: int) -> None:
+        """Call this before such a call: the next ``TreeGrower.grow`` then clears the whole table.
+
+        rounds: from the one whose streams the arguments were made for to the first of the call.
+        """
         self.tree.size = len(self.tree.node)
+        for stream, place, iteration in self.streams:
+            stream[place] = (iteration + rounds) & 0x7FFF_FFFF
 
 
 class TreeGrower:
@@ -117,6 +129,10 @@ class TreeGrower:
         leaf_of_all = leaf_of_row if every else None
         return Structure(nodes, output, target.version, leaf_of_all, leaf_sums, weight=self._weight)
 
+    def draw_by(self, candidates: Candidates, output: int) -> None:
+        """Take the streams of a tree's cuts and of its nodes' features from such candidates, which are the same."""
+        self._search.draw_by(candidates, output)
+
     def in_one_call(self) -> OneCall | None:
         """None if trees take several calls, or several threads."""
         limits, levels = self._limits, self._small_levels()
@@ -128,7 +144,9 @@ class TreeGrower:
         layout = self._rows.layout
         times = min(limits.max_depth, limits.max_leaves.bit_length())  # the smaller node of a pair alone is summed
         work = len(self._rows) * layout.entries_per_row * times + layout.n_cells * self._most
-        return OneCall(levels.kernel, arguments, slots, least_rows(limits), work, self._tree)
+        of_nodes = zip(arguments[-1][:2], ITERATIONS, strict=True)  # no stream if there is a Team
+        streams = tuple((stream, place, int(stream[place])) for stream, place in of_nodes if len(stream))
+        return OneCall(levels.kernel, arguments, slots, least_rows(limits), work, self._tree, streams)
 
     @property
     def rows(self) -> NDArray[np.int32]:

@@ -58,17 +58,27 @@ class KeptGrower:
     def of(
         cls, grower: TreeGrower, data: TrainingSet, target: Target, candidates: Candidates, limits: Limits
     ) -> KeptGrower | None:
-        """None if the rows are many, so that time does not matter, or if they or the candidates differ by tree."""
-        drawn = candidates.by_node is not None or candidates.cuts is not None or candidates.noise is not None
-        if drawn or candidates.by_tree is not None or target.rows is not None or data.n_rows > PACKED_ROWS:
+        """None if the rows are many, so that time does not matter, or if they or the features differ by tree."""
+        drawn = candidates.noise is not None or candidates.by_tree is not None or target.rows is not None
+        if drawn or data.n_rows > PACKED_ROWS:
             return None
         return cls(grower, data.bins, data.cuts, target.gradients.multiplicity, candidates, limits)
 
     def serves(self, data: TrainingSet, target: Target, candidates: Candidates, limits: Limits) -> bool:
-        """True for a tree that differs from the one before by its gradients alone."""
+        """True for a tree that differs from the one before by its gradients and the streams of its nodes alone."""
         of_data = data.bins is self.bins and data.cuts is self.cuts and target.rows is None
-        of_tree = candidates is self.candidates and limits is self.limits
+        of_tree = limits is self.limits and (
+            candidates is self.candidates or _differ_by_streams(candidates, self.candidates)
+        )
         return of_data and of_tree and target.gradients.multiplicity is self.multiplicity
+
+
+def _differ_by_streams(one: Candidates, other: Candidates) -> bool:
+    """True if candidates differ by nothing but the streams of nodes' features and of cuts."""
+    more = [(of.root, of.noise, of.weights, of.costs, of.by_tree) for of in (one, other)]
+    plain = all(part is None for parts in more for part in parts)
+    draws = [(of.by_node and of.by_node[0], of.by_level, of.cuts is None) for of in (one, other)]
+    return plain and draws[0] == draws[1] and np.array_equal(one.features, other.features)
 
 
 class CpuGrowth:
@@ -87,6 +97,7 @@ class CpuGrowth:
         kept = workspace.kept
         if isinstance(kept, KeptGrower) and kept.serves(data, target, candidates, limits):
             count_up(kept.grower.rows)
+            kept.grower.draw_by(candidates, output)
             structure = kept.grower.grow(target, output, *self._pack(target.gradients, output, kept.grower.packed))
         else:
             workspace.kept = None
@@ -105,8 +116,10 @@ class CpuGrowth:
         self._workspaces.give_back(workspace)
         kept = workspace.kept
         if target.rows is None and candidates.by_tree is None:
-            same = isinstance(kept, KeptGrower) and kept.serves(data, target, candidates, limits)
-            return kept.grower if same else None
+            if not (isinstance(kept, KeptGrower) and kept.serves(data, target, candidates, limits)):
+                return None
+            kept.grower.draw_by(candidates, 0)
+            return kept.grower
         if not can_repeat(data, target) or data.n_rows > PACKED_ROWS:
             return None
         return self._for_draws(data, candidates, limits, workspace, of_rows=target.rows is not None)

@@ -86,7 +86,7 @@ class RepeatedRounds:
             return None
         grower = self._growth.for_rounds(*verbs.of_growth)
         call = None if grower is None else grower.in_one_call()
-        if grower is None or call is None or len(trees) * call.most > MOST_NODES:
+        if grower is None or call is None or len(trees) * call.most > MOST_NODES or call.differs(len(trees)):
             return None
         kind = repeated_kind(categorical=call.is_categorical, several=len(trees) > 1, draws=verbs.draws)
         is_ready = BACKGROUND.is_ready if left >= PAYS else BACKGROUND.is_there
@@ -199,8 +199,8 @@ class _Round:
 
     def repeat(self, trees: tuple[FittedTree, ...], rounds: int) -> list[Repeated]:
         """The trees of up to so many rounds."""
-        self._call.begin()
         k, version = self._k, trees[0].version + 1
+        self._call.begin(version - self._version)
         if self._draws is not None:
             self._draws.begin(version - self._version)
         done = kernel.repeat(min(rounds, self._times), *self._arguments)

@@ -18,6 +18,7 @@ from support.builders import (
     grow,
     random_case,
     random_gradients,
+    sparse,
     structure_bytes,
 )
 from support.examples import examples
@@ -31,7 +32,8 @@ from gpuboost.backends.reference.backend import Reference
 from gpuboost.growth import DepthWise, Growth, LeafWise
 from gpuboost.kernels.growth import small_general_trees as general
 from gpuboost.kernels.growth import small_trees as kernel
-from gpuboost.types import Limits
+from gpuboost.keys import Key, Stream
+from gpuboost.types import Candidates, Limits, Target
 
 SIZES = st.sampled_from([1, 8, 50, 200, 10**9])
 
@@ -107,6 +109,30 @@ def test_leaves_of_several_rows(
     growth = type(growth)(replace(growth.limits, min_samples_leaf=least))
     nodes = assert_same_tree(data, growth, gradients).nodes
     assert len(nodes.count) == 1 or nodes.count.min() >= least
+
+
+@settings(max_examples=examples(150))
+@given(
+    st.integers(0, 10**6), st.sampled_from([30, 150, 400, 1500]), st.sampled_from(GRADIENT_KINDS),
+    st.sampled_from([1, 2, 20]), st.sampled_from(["depthwise", "leafwise"]), st.sampled_from([2, 250]),
+    st.sampled_from(["cuts", "nodes", "levels", "nodes and cuts"]),
+)  # fmt: skip
+def test_cuts_and_features_that_nodes_draw(
+    seed: int, n: int, kind: str, least: int, growth: str, cuts: int, drawn: str
+) -> None:
+    data, key = random_case(seed, n, 4, most_cuts=cuts).data, Key.root(seed)
+    limits = Limits(31, 6, least, growth=growth)
+    target = Target(0, None, random_gradients(np.random.default_rng(seed), n, kind))
+    candidates = Candidates(
+        np.arange(data.cuts.n_features, dtype=np.int32),
+        by_node=(2, key / Stream.LEARNERS / 3) if drawn != "cuts" else None,
+        by_level=drawn == "levels",
+        cuts=key / Stream.EXTRA_TREES / 3 if "cuts" in drawn else None,
+    )
+    expected = structure_bytes(Reference().grow(data, target, 0, candidates, limits))
+    for bins in (data, sparse(data, seed=n)):
+        for threads in (1, 3):
+            assert structure_bytes(TEAMS[threads].grow(bins, target, 0, candidates, limits)) == expected
 
 
 @pytest.mark.parametrize("first", [1, 2, 5])

@@ -373,6 +373,10 @@ def _repeated() -> Iterator[tuple[str, Callable[[], object]]]:
     for categories, drawn in product((None, [1]), ({}, {"sampling": 0.5, "learners": 0.5})):
         given = {**drawn, "categorical_features": categories, "n_estimators": 20, "min_samples_leaf": 7}
         yield f"repeated, leaves of seven, {given}", lambda given=given: repeated(given)
+    node_draws = {"extra_trees": True}, {"learners": gb.RandomByNode(2)}, {"learners": gb.RandomByLevel(2)}
+    for categories, drawn, least in product((None, [1]), node_draws, (1, 7)):
+        given = {**drawn, "categorical_features": categories, "n_estimators": 20, "min_samples_leaf": least}
+        yield f"repeated, {given}", lambda given=given: repeated(given)
     yield "repeated, few rows to evaluate", lambda: repeated({"eval_set": [(x[:50], y[:50])]})
 
 

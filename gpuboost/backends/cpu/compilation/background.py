@@ -2,8 +2,9 @@
 
 ``large_trees.grow`` takes as long as all other kernels of a fit together: until it is on disk, the pool of threads
 divides the steps of a tree. Until ``small_trees.grow`` is, small leaf-wise trees are grown by the same steps, and until
-``small_general_trees.grow`` is, those whose leaves need several rows. Until the kernels of prediction are on disk,
-NumPy predicts few rows. So no fit waits for the ones, and no first prediction for the others.
+``small_general_trees.grow`` is, those whose leaves need several rows, or whose nodes draw cuts or features. Until the
+kernels of prediction are on disk, NumPy predicts few rows. So no fit waits for the ones, and no first prediction for
+the others.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ LEVELS = "levels-"
 """Before "numeric" or "categorical": the kernel of small trees"""
 
 GENERAL = f"{LEVELS}general-"
-"""The same of those whose leaves need several rows"""
+"""The same of those whose leaves need several rows, or whose nodes draw cuts or features"""
 
 ROUNDS = "rounds-"
 """Before "one" or "several" trees a round. The other kinds are those of ``large_trees.kernel_kind``."""
@@ -63,7 +64,7 @@ def repeated_kind(*, categorical: bool, several: bool, draws: bool = False) -> s
 
 
 def levels_kind(*, categorical: bool, general: bool = False) -> str:
-    """The kernel of small trees, for trees of categories too. general: whose leaves need several rows."""
+    """The kernel of small trees, for trees of categories too. general: see ``GENERAL``."""
     return f"{GENERAL if general else LEVELS}{'categorical' if categorical else 'numeric'}"
 
 

@@ -5,6 +5,7 @@ New pairs (p, 3) int64: a node whose histogram was summed, its sibling or -1, an
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from gpuboost.backends.cpu.trees.histograms import Histograms
 from gpuboost.backends.cpu.trees.interactions import InteractionPaths
-from gpuboost.backends.cpu.trees.layout import Layout, SortedColumns, even
+from gpuboost.backends.cpu.trees.layout import NO_LONGS, Layout, SortedColumns, even
 from gpuboost.backends.cpu.trees.monotone import Bounds
 from gpuboost.backends.cpu.trees.nodes import NodeTable
 from gpuboost.backends.cpu.trees.partition import RowsByNode
@@ -22,7 +23,7 @@ from gpuboost.backends.numerics.forced_splits import ForcedCut
 from gpuboost.backends.numerics.split_costs import charge
 from gpuboost.kernels.common import nodes as table
 from gpuboost.kernels.common.normal_table import TABLE
-from gpuboost.kernels.common.records import Criterion, Splits
+from gpuboost.kernels.common.records import Criterion, NodeDraws, Splits
 from gpuboost.kernels.splits import columns, extra_trees, random_strength, shared_split, split
 from gpuboost.kernels.splits.gain import NOISE, SMOOTHING
 from gpuboost.kernels.splits.packed_split import MOST_RIDGE
@@ -33,6 +34,7 @@ CELLS_PER_THREAD = 32_768  # below this many cells to search a thread is not wor
 ROWS_PER_H = 4  # its place in the rule
 NO_WORDS = np.empty(0, np.uint32)
 NO_CUTS, NO_FEATURES = np.empty((0, 8), np.uint32), np.empty((0, 0), np.bool_)
+NO_GAINS, NO_SPLITS, NO_SETS = np.empty((0, 0)), np.empty((0, 0, 4), np.int64), np.empty((0, 0, 8), np.uint32)
 NO_WORDS_OF_CUTS, NO_VALUES = np.empty((0, 0), np.int64), np.empty(0)
 
 
@@ -48,6 +50,14 @@ def words_of(cuts: Key | None, sums: Any, features: NDArray[np.int32]) -> NDArra
 def _sums_of(nodes: NDArray[np.int64]) -> NDArray[np.int64]:
     """(lines, 2): sums of g and of h of these rows of the node table, in C order, or kernels are compiled anew."""
     return np.ascontiguousarray(nodes[:, [table.SUM_G, table.SUM_H]])
+
+
+@lru_cache(maxsize=16)
+def node_streams(stream: int, count: int, *, by_level: bool) -> NDArray[np.int64]:
+    """(count,) int64: ``Key.stream`` of ``Candidates.node_key`` of the first nodes, or levels, of a tree."""
+    one = np.zeros(1, np.int32)
+    candidates = Candidates(one, by_node=(1, Key(0, stream, 0)), by_level=by_level)
+    return np.array([candidates.node_key(place, place).stream for place in range(count)], np.int64)
 
 
 def no_splits(layout: Layout, pairs: int) -> Splits:
@@ -81,9 +91,9 @@ class Search:
         rule = np.array([*split_limits, rows_per_h, float(limits.signed), *limits.categories, *held], np.float64)
         self.criterion, self._cuts_of_all = Criterion(units, rule, self.root), cuts
         quick = all_packed and not limits.bounded and not limits.signed
-        self._quick = quick and len(self.root) == 0 and self._cuts is None
+        self._quick = quick and len(self.root) == 0
         self.counts_rows = limits.min_samples_leaf > 1
-        self._of_gains = limits.interactions is None and not limits.symmetric and candidates.by_node is None
+        self._of_gains = limits.interactions is None and not limits.symmetric and candidates.weights is None
         self._of_gains = self._of_gains and not candidates.chooses_by_more
         self.begin(rows_per_h, smoothing)
 
@@ -95,12 +105,16 @@ class Search:
         limits, rule, features = self._limits, self.criterion.rule, self._layout.features
         rule[ROWS_PER_H], rule[SMOOTHING], self._rows_per_h = rows_per_h, smoothing, rows_per_h
         self._packed = self._quick and limits.reg_lambda < MOST_RIDGE * self.units[1]
-        self.plain = self._packed and not self.counts_rows
+        self.plain = self._packed and not self.counts_rows and self._cuts is None
         self.bounds = self._paths = None
         if limits.bounded:
             self.bounds = Bounds(self._cuts_of_all, features, limits, self.units, smoothing)
         if limits.interactions is not None:
             self._paths = InteractionPaths(limits.interactions, self._cuts_of_all, features)
+
+    def draw_by(self, candidates: Candidates, output: int) -> None:
+        """Draw from the streams of such candidates, which are otherwise the same."""
+        self._candidates, self._cuts = candidates, candidates.random_cuts(output)
 
     def searchers(self, pairs: int) -> int:
         """Number of threads to search this many new pairs."""
@@ -116,6 +130,23 @@ class Search:
     def independent(self) -> bool:
         """True if one call may grow the tree: splits depend on gains alone, and not on other nodes."""
         return self._packed and self._of_gains
+
+    @property
+    def is_general(self) -> bool:
+        """True if that call is of ``small_general_trees.grow``: rows count, or nodes draw cuts or features."""
+        return self.counts_rows or self._cuts is not None or self._candidates.by_node is not None
+
+    def draws(self, most_nodes: int) -> NodeDraws:
+        """Streams from which the nodes of a tree of up to so many draw."""
+        cuts = NO_LONGS if self._cuts is None else np.array(self._cuts.words, np.int64)
+        candidates, features = self._candidates, NO_LONGS
+        if candidates.by_node is not None:
+            count, key = candidates.by_node
+            levels = self._limits.max_depth + 1 if candidates.by_level else most_nodes
+            streams = node_streams(key.stream, min(levels, most_nodes), by_level=candidates.by_level)
+            *seed, iteration, _ = key.words
+            features = np.concatenate([[count, candidates.by_level, *seed, iteration], streams])
+        return NodeDraws(cuts, features, NO_GAINS, NO_SPLITS, NO_SETS)
 
     @property
     def some_features(self) -> bool:
