@@ -38,6 +38,8 @@ from gpuboost.learners import (
     CutRule,
     FeatureViews,
     GainNoise,
+    RandomByLevel,
+    RandomByNode,
     RandomGroups,
     Selection,
     charged,
@@ -135,13 +137,14 @@ class Recipe:
 
     @property
     def repeats_on_cpu(self) -> bool:
-        """True if nothing is drawn but rows, and features of trees: a CPU repeats such rounds."""
-        rows, features = declared(SamplingTraits, self.sampling), self.learners
-        known = rows.repeatable and rows.variance_control in ("none", "leaf_refit") and not rows.weighs_losses
-        known = known and isinstance(features, AllLearners | RandomGroups)
+        """True if a CPU repeats the rounds: they draw nothing but rows, features, and single cuts of one output."""
+        features, limits = self.learners, self.growth.limits
+        known = isinstance(features, AllLearners | RandomGroups | RandomByNode | RandomByLevel)
         if isinstance(features, RandomGroups):
-            known = known and is_one_of(features.groups, ("feature",))
-        return known and replace(self, sampling=EveryRow(), learners=AllLearners()).repeats
+            known = is_one_of(features.groups, ("feature",))
+        known = known and not declared(SamplingTraits, self.sampling).weighs_losses
+        plain = limits.random_strength == 0.0 and not (limits.extra_trees and self.loss.n_outputs > 1)
+        return known and plain and replace(self, learners=AllLearners()).counts
 
     @property
     def rereads_gradients(self) -> bool:

@@ -38,11 +38,16 @@ ROWS = {
     "lightgbm": {"bagging_fraction": 0.5, "bagging_freq": 1},
 }
 FEATURES = {OURS: {"learners": 0.5}, "xgboost": {"colsample_bytree": 0.5}, "lightgbm": {"feature_fraction": 0.5}}
+NODES = {
+    OURS: {"learners": "by node"}, "xgboost": {"colsample_bynode": 0.5}, "lightgbm": {"feature_fraction_bynode": 0.5},
+}  # fmt: skip
 VARIATIONS: dict[str, tuple[int | None, dict[str, dict[str, Any]]]] = {
     "half of the rows": (None, ROWS),
     "half of the features": (None, FEATURES),
-    "half of both": (None, {name: {**ROWS[name], **FEATURES[name]} for name in ROWS}),
+    "half of the features of each node": (None, NODES),
+    "half of rows and features": (None, {name: {**ROWS[name], **FEATURES[name]} for name in ROWS}),
     "GOSS": (None, {OURS: {"sampling": "GOSS"}, "lightgbm": {"data_sample_strategy": "goss"}}),
+    "one cut of each feature": (None, {OURS: {"extra_trees": True}, "lightgbm": {"extra_trees": True}}),
     "20 rows a leaf": (None, {OURS: {"min_samples_leaf": 20}, "lightgbm": {"min_data_in_leaf": 20}}),
     "31 leaves, leaf-wise": (31, {name: {} for name in (OURS, *PEERS)}),
 }
@@ -117,8 +122,9 @@ def fits(options: Options) -> Finding:
 
 def variations(options: Options) -> Finding:
     """Whole fits on one thread, where rows or features are drawn for each tree, or trees grow leaf-wise."""
-    from gpuboost import GOSS
+    from gpuboost import GOSS, RandomByNode
 
+    policies: dict[str, Any] = {"GOSS": GOSS(), "by node": RandomByNode(0.5)}
     rows, numbers = [], {}
     for n, d, trees in DRAWN_SHAPES[:1] if options.small else DRAWN_SHAPES:
         x, y = problem(n, d)
@@ -126,7 +132,7 @@ def variations(options: Options) -> Finding:
             setting, runs = Setting(trees=20 if options.small else trees, leaves=leaves), {}
             for name in beside(options):
                 if name in of:
-                    more = {"sampling": GOSS()} if of[name].get("sampling") == "GOSS" else of[name]
+                    more = {word: policies.get(str(value), value) for word, value in of[name].items()}
                     runs[name] = _fit(name, x, y, setting, 1, **more)
             what = f"{n:,} x {d}, {kind}"
             seconds = alternated(runs, options.repeats or 5, lambda say, what=what: options.tell(f"{what}: {say}"))

@@ -41,7 +41,7 @@ def warm_up(kinds: Sequence[str] | None = None, *, n_jobs: int | None = None) ->
     ----------
     kinds : sequence of str or None
         Kinds of fits to prepare for: "regression", "classification", "multiclass", "ranking", "categories", "sparse",
-        "leafwise", "oblivious", "sampling", "langevin", "contributions". None: all of them.
+        "leafwise", "min_samples_leaf", "oblivious", "sampling", "langevin", "contributions". None: all of them.
     n_jobs : int or None
         Threads of the fits, as of the estimators.
 
@@ -155,6 +155,7 @@ KINDS: dict[str, Callable[[NDArray[Any], int | None], None]] = {
     "categories": _with(categorical_features=[2]),
     "sparse": _sparse,
     "leafwise": _leaf_wise,
+    "min_samples_leaf": _with(min_samples_leaf=5),
     "oblivious": _with(growth="oblivious"),
     "sampling": _sampling,
     "langevin": _with(langevin=Langevin()),

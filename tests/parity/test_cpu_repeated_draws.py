@@ -266,9 +266,10 @@ def test_the_report_is_that_of_rounds_one_by_one(
 
 def test_a_recipe_says_whether_a_cpu_repeats_its_rounds() -> None:
     plain = Recipe(SquaredError(), 4)
-    known = [ROWS, COLUMNS, {"sampling": MVS(0.5), **COLUMNS}, {}]
+    extra, noisy = DepthWise(Limits(4, 2, extra_trees=True)), DepthWise(Limits(4, 2, random_strength=1.0))
+    known = [ROWS, {"sampling": MVS(0.5), **COLUMNS}, {"learners": RandomByNode(2), "growth": extra}, {}]
     others = [
-        {"sampling": ImportanceSampling(0.5, score="loss")}, {"learners": RandomByNode(2)},
-        {"learners": RandomGroups(2, "root")}, {"growth": DepthWise(Limits(4, 2, extra_trees=True))},
+        {"sampling": ImportanceSampling(0.5, score="loss")}, {"learners": RandomGroups(2, "root")}, {"growth": noisy},
+        {"loss": Softmax(3), "growth": extra},
     ]  # fmt: skip
     assert [replace(plain, **drawn).repeats_on_cpu for drawn in (*known, *others)] == [True] * 4 + [False] * 4
