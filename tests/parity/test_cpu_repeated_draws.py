@@ -23,6 +23,7 @@ from gpuboost.backends.reference.backend import Reference
 from gpuboost.boosting import boost
 from gpuboost.errors import InputError
 from gpuboost.growth import DepthWise, LeafWise
+from gpuboost.kernels.growth import repeated_rounds as kernel
 from gpuboost.learners import RandomByLevel, RandomByNode, RandomGroups
 from gpuboost.losses import Logistic, Poisson, Softmax, SquaredError
 from gpuboost.recipe import Recipe
@@ -100,6 +101,17 @@ def test_rounds_of_other_trees_are_repeated(growth: Any, drawn: dict[str, Any], 
     recipe = replace(Recipe(Logistic(), 12, 0.3, growth), **drawn)
     assert watched(recipe, case, Cpu(1), together=5) == watched(recipe, case, Reference())
     assert counted.calls == [5, 5, 1]
+
+
+def test_one_kernel_serves_for_all_draws(counted: Counted) -> None:
+    """The process that compiles it draws rows alone."""
+    case, plain = random_case(5, 200, 4, categorical=0.0), Recipe(SquaredError(), 3, 0.3, GROWTH)
+    boost(replace(plain, **ROWS), case.data, Cpu(1), together=5)
+    before = len(kernel.repeat.overloads)
+    for drawn in DRAWN:
+        boost(replace(plain, **drawn), case.data, Cpu(1), together=5)
+    assert counted.calls == [2] * (1 + len(DRAWN))
+    assert len(kernel.repeat.overloads) == before
 
 
 def test_features_of_categories_are_drawn(counted: Counted) -> None:

@@ -23,10 +23,6 @@ from gpuboost.types import Candidates, DenseBins, Gradients, SampleSizes, Target
 RULES = ThresholdRule, GossRule, TrimmingRule
 ITERATION = 2  # its place among ``Key.words``
 NO_FEATURES = FeatureDraw(np.zeros(4, np.int64), np.empty(0, np.bool_))
-NO_ROWS = RowDraw(
-    np.zeros(4, np.int64), np.uint64(0), np.empty(0, np.int32), np.empty(0, np.float32), np.empty((0, 0), np.uint8),
-    np.empty(0, np.float32), np.empty(0, np.float32), np.empty(0, np.int32), np.empty(0, np.bool_), False,
-)  # fmt: skip
 NO_SCORE = ScoreDraw(
     0, np.empty(2), 0, 0.0, np.empty(0, np.float32), np.empty((2, 0), np.int64), np.empty((3, 0)), np.empty(3)
 )
@@ -67,14 +63,14 @@ class Draws:
         room: tuple[int, int],
     ) -> None:  # fmt: skip
         """room: for the rounds of a call, and for the nodes of their trees."""
-        self._features, self._rows, self._score, rounds, nodes = NO_FEATURES, NO_ROWS, NO_SCORE, *room
+        self._rows = _row_draw(data, target, gradients, verbs)
+        self._features, self._score, rounds, nodes = NO_FEATURES, NO_SCORE, *room
         self._streams: list[tuple[NDArray[np.int64], Key]] = []  # words that kernels read, and the key that they are of
         if candidates.by_tree is not None:
             key = candidates.by_tree[1]
             self._features = FeatureDraw(np.array(key.words, np.int64), np.empty(data.cuts.n_features, np.bool_))
             self._streams.append((self._features.words, key))
         if verbs is not None:
-            self._rows = _row_draw(data, target, gradients, verbs)
             self._score = NO_SCORE if verbs.rule is None else _score_draw(verbs.rule, verbs.kappa, data.n_rows)
             self._streams.append((self._rows.words, verbs.key))
         else:
@@ -143,14 +139,17 @@ class Draws:
         )
 
 
-def _row_draw(data: TrainingSet, target: Target, gradients: Gradients, verbs: DrawVerbs) -> RowDraw:
+def _row_draw(data: TrainingSet, target: Target, gradients: Gradients, verbs: DrawVerbs | None) -> RowDraw:
+    """Of no rows without the verbs, but of the same types, so that one kernel serves for all draws."""
     assert isinstance(data.bins, DenseBins)
-    k, n = gradients.g.shape
+    (k, n), probability = gradients.g.shape, 1.0 if verbs is None else verbs.probability
+    n = 0 if verbs is None else n
     multiplicities = 0 if gradients.multiplicity is None else n
+    words = np.zeros(4, np.int64) if verbs is None else np.array(verbs.key.words, np.int64)
     return RowDraw(
-        np.array(verbs.key.words, np.int64), limit_of(verbs.probability), np.empty(n, np.int32),
-        np.full(n, 1.0 / verbs.probability, np.float32), data.bins.rows, np.empty(k * n, np.float32),
-        np.empty(k * n, np.float32), np.empty(multiplicities, np.int32), data.cuts.is_categorical, target.own_leaves,
+        words, limit_of(probability), np.empty(n, np.int32), np.full(n, 1.0 / probability, np.float32), data.bins.rows,
+        np.empty(k * n, np.float32), np.empty(k * n, np.float32), np.empty(multiplicities, np.int32),
+        data.cuts.is_categorical, target.own_leaves,
     )  # fmt: skip
 
 
