@@ -140,7 +140,7 @@ class Draws:
 
 
 def _row_draw(data: TrainingSet, target: Target, gradients: Gradients, verbs: DrawVerbs | None) -> RowDraw:
-    """Of no rows without the verbs, but of the same types, so that one kernel serves for all draws."""
+    """The draw of the rows. Without verbs it is empty, but has the same types, so that one kernel serves for all."""
     assert isinstance(data.bins, DenseBins)
     (k, n), probability = gradients.g.shape, 1.0 if verbs is None else verbs.probability
     n = 0 if verbs is None else n
