@@ -1,4 +1,7 @@
-"""Several small trainings on one GPU: one after another, and in lock-step. Measured; or counted, without a GPU."""
+"""Several small trainings on one GPU: one after another, and in lock-step. Measured; or counted, without a GPU.
+
+Each with the kernels of levels, and with trees that are grown in one launch by a cluster of blocks (GPUBOOST_CLUSTERS).
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from typing import Any
 import numpy as np
 
 import gpuboost as gb
+from gpuboost.backends.cuda.device.gpus import open_gpu
 from gpuboost.backends.cuda.device.lock_step import in_lock_step
 from gpuboost.benchmarks.data.synthetic import higgs_like
 from gpuboost.benchmarks.gpu.budget import gpu_or_reason, skipped
@@ -24,8 +28,9 @@ COUNTED_TREES = 11, 19  # a graph of eight rounds is captured at its second laun
 COUNTS = (1, 4, 16)  # trainings
 CLASSES = 7
 TITLE = f"Trainings in lock-step, {ROWS:,} x {FEATURES}, depth {DEPTH}"
-COLUMNS = ("trainings", "outputs", "ms per tree", "times the trees of one")
-COUNTED = ("trainings", "outputs", "graph nodes per tree", "of one training")
+COLUMNS = ("trainings", "outputs", "trees by", "ms per tree", "times the trees of one")
+COUNTED = ("trainings", "outputs", "trees by", "graph nodes per tree", "of one training")
+WAYS = ("levels", "a cluster")
 
 
 def lock_step(options: Options) -> Finding:
@@ -35,17 +40,19 @@ def lock_step(options: Options) -> Finding:
         return skipped(TITLE, COLUMNS, about)
     n, few, many = (300, 3, 6) if options.small else (ROWS, FEW, TREES)
     runs = []
-    for trainings, outputs in _cases(options):
-        options.tell(f"{TITLE}: {trainings} trainings, {outputs} outputs")
+    for trainings, outputs, way in _cases(options):
+        options.tell(f"{TITLE}: {trainings} trainings, {outputs} outputs, trees by {way}")
         x, y = _data(n, outputs)
+        open_gpu("cuda:0").use_clusters(way != WAYS[0])
         short, long = (
             min(_seconds(x, y, trainings, outputs, trees) for _ in range(options.repeats or 3)) for trees in (few, many)
         )
         ms = 1e3 * max(1e-9, long - short) / ((many - few) * trainings * outputs)
-        runs.append({"trainings": trainings, "outputs": outputs, "ms": ms})
+        runs.append({"trainings": trainings, "outputs": outputs, "way": way, "ms": ms})
     alone = runs[0]["ms"]
     rows = tuple(
-        (str(run["trainings"]), str(run["outputs"]), f"{run['ms']:.4f}", f"{alone / run['ms']:.1f}") for run in runs
+        (str(run["trainings"]), str(run["outputs"]), run["way"], f"{run['ms']:.4f}", f"{alone / run['ms']:.1f}")
+        for run in runs
     )
     return Finding(TITLE, COLUMNS, rows, (about,), {"gpu": about, "runs": runs})
 
@@ -59,26 +66,29 @@ def counted_lock_step(options: Options) -> Finding:
         emulator: Any = import_module("emulator")
     n, (few, many) = 100 if options.small else 2_000, COUNTED_TREES
     runs = []
-    for trainings, outputs in _cases(options):
-        options.tell(f"counted: {trainings} trainings, {outputs} outputs")
+    for trainings, outputs, way in _cases(options):
+        options.tell(f"counted: {trainings} trainings, {outputs} outputs, trees by {way}")
         x, y = _data(n, outputs)
         nodes = []
         for trees in (few, many):
             with emulator.emulated_gpu() as cupy:
+                open_gpu("cuda:0").use_clusters(way != WAYS[0])
                 _fit(x, y, trainings, outputs, trees)
             nodes.append(cupy.counts["graph nodes"])
-        runs.append({"trainings": trainings, "outputs": outputs, "nodes": (nodes[1] - nodes[0]) / (many - few)})
+        each = (nodes[1] - nodes[0]) / (many - few)
+        runs.append({"trainings": trainings, "outputs": outputs, "way": way, "nodes": each})
     rows = []
     for run in runs:
         each, alone = run["nodes"] / run["trainings"] / run["outputs"], runs[0]["nodes"]
-        rows.append((str(run["trainings"]), str(run["outputs"]), f"{each:.1f}", f"{each / alone:.3f}"))
+        rows.append((str(run["trainings"]), str(run["outputs"]), run["way"], f"{each:.1f}", f"{each / alone:.3f}"))
     notes = (f"{n:,} rows; nodes after the first {few} rounds",)
     return Finding(title, COUNTED, tuple(rows), notes, {"runs": runs})
 
 
-def _cases(options: Options) -> tuple[tuple[int, int], ...]:
-    """Trainings, and outputs of each."""
-    return ((1, 1), (3, 1), (1, 3)) if options.small else (*((count, 1) for count in COUNTS), (1, CLASSES))
+def _cases(options: Options) -> tuple[tuple[int, int, str], ...]:
+    """Trainings, outputs of each, and how trees are grown."""
+    sizes = ((1, 1), (3, 1), (1, 3)) if options.small else (*((count, 1) for count in COUNTS), (1, CLASSES))
+    return tuple((trainings, outputs, way) for way in WAYS for trainings, outputs in sizes)
 
 
 def _data(n: int, outputs: int) -> tuple[Array, Array]:

@@ -233,21 +233,7 @@ static __device__ void init_root(const i64 *sums, i32 blocks, State *state, Node
     add_up(g, h);
     if (threadIdx.x)
         return;
-    state->total_g = g;
-    state->total_h = h;
-    state->rows_per_h = (f64)state->weight / (f64)(h > 1 ? h : 1);
-    state->n_nodes = state->n_leaves = state->n_lines = 1;
-    state->level_begin = state->finished = state->n_made = 0;
-    Node root = {};
-    root.sum_g = g;
-    root.sum_h = h;
-    root.feature = root.parent = -1;
-    root.count = state->m;
-    root.state = can_split(root, state->unit_h, rule) && enough_rows(root, rule) ? NEW : CLOSED;
-    nodes[0] = root;
-    const Line line = {0, -1, 0, 1, 1, 0, state->m, 0};
-    lines[0] = line;
-    node_of_slot[0] = 0;
+    make_root(g, h, state, nodes, lines, node_of_slot, rule);
 }
 
 // The rows of the root. Their gradients are turned to integers on the way, and kept as pairs.

@@ -212,16 +212,24 @@ static __device__ __forceinline__ Sums missing_sums(const Cells &cells, i32 miss
     return from_lane(own, missing / PER_LANE);
 }
 
-// A bit for each of this lane's bins: whether the cut behind it competes, by the bits of all bins, if there are any.
+// Two bits for each of this lane's bins, by the bits of all bins, if there are any: whether the cut behind it competes,
+// with missing values on the right, and on the left.
 static __device__ __forceinline__ u32 own_bits(const u32 *bits)
 {
     const i32 first = threadIdx.x % GROUP * PER_LANE;
-    return bits ? bits[first >> 5] >> (first & 31) : ~0u;
+    if (!bits)
+        return ~0u;
+    u32 own = bits[first >> 5] >> (first & 31) & ((1u << PER_LANE) - 1);
+    own = (own | own << 4) & 0x0f0fu;
+    own = (own | own << 2) & 0x3333u;
+    own = (own | own << 1) & 0x5555u;
+    return own | own << 1;
 }
 
 #if EXTRA_TREES
 // The bin below the random cut, -1 if there is none.
-static __device__ __forceinline__ i32 random_cut(const Laid &cells, const Terms &terms, bool some_missing)
+template <class Held>
+static __device__ __forceinline__ i32 random_cut(const Held &cells, const Terms &terms, bool some_missing)
 {
     const i32 lane = threadIdx.x & 31;
     i32 first = CELLS, last = -1;
@@ -288,8 +296,9 @@ static __device__ __forceinline__ void best_of_group(f64 &gain, i32 &key, Sums &
 
 // Every cut that competes, missing values right and then left, if there are any. Key: 2 * bin, one more with missing
 // values left. bits: see ``own_bits``. By a group, whose first warp has the result; by all groups of the block, if they
-// are of several warps.
-static __device__ __forceinline__ Found search_cuts(const Laid &cells, const Terms &terms, u32 bits, Told &told)
+// are of several warps. Held: what ``cell`` reads cells of, Laid or another.
+template <class Held>
+static __device__ __forceinline__ Found search_cuts(const Held &cells, const Terms &terms, u32 bits, Told &told)
 {
     const i32 lane = threadIdx.x % GROUP;
     Sums own = {0, 0, 0};
@@ -307,7 +316,7 @@ static __device__ __forceinline__ Found search_cuts(const Laid &cells, const Ter
     f64 gain = least_gain(parent, terms);
     i32 key = NO_KEY;
 #pragma unroll 1 // divisions are long, and a launch fetches every instruction anew
-    for (i32 k = 0; k < PER_LANE; ++k, bits >>= 1) {
+    for (i32 k = 0; k < PER_LANE; ++k, bits >>= 2) {
         const i32 bin = lane * PER_LANE + k;
         left = left + cell(cells, k, lane);
 #if EXTRA_TREES
@@ -319,7 +328,7 @@ static __device__ __forceinline__ Found search_cuts(const Laid &cells, const Ter
             if (bin >= (side ? terms.missing - 1 : cuts))
                 continue;
             const Sums a = side ? left + missing : left;
-            if (!allowed(a, terms.total - a, terms) || !(bits & 1))
+            if (!(bits >> side & 1) || !allowed(a, terms.total - a, terms))
                 continue;
             const f64 here = gain_of(a, terms, parent);
             if (here > gain) {

@@ -11,34 +11,6 @@
 #define WITHIN
 #endif
 
-// Over the features: the first of the largest gains becomes the node's split, or the node is closed. By one warp. A call,
-// as its registers are then not those of the search.
-static __device__ __noinline__ void take_best(Node *node, const Candidate *candidates, const i32 *features, const i32 *kinds,
-                                 i32 t, const GainNoise &noise)
-{
-    const i32 lane = threadIdx.x & 31;
-    f64 gain = 0.0;
-    const i32 key = feature_of(candidates, features, t, number_of(node->sum_g, node->sum_h), noise, gain);
-    if (key == NO_KEY) {
-        if (lane == 0)
-            node->state = CLOSED;
-        return;
-    }
-    const Candidate &best = candidates[key];
-    const bool sets = SETS && kinds[features[key]] >> 16;
-    if (lane < 8)
-        node->left_set[lane] = sets ? best.left_set[lane] : 0;
-    if (lane == 0) {
-        node->gain = gain;
-        node->left_g = best.found.g;
-        node->left_h = best.found.h;
-        node->feature = features[key];
-        node->bin = best.found.bin;
-        node->missing_left = best.found.missing_left;
-        node->state = OPEN;
-    }
-}
-
 // True in the warp that is the last of ``n`` to come here, one of each group; what the others wrote before is then visible to it.
 static __device__ __forceinline__ bool last_warp(u32 *counter, i32 n)
 {
@@ -172,7 +144,7 @@ evaluate(i64 *line_sums, longlong2 *sums, i32 *counts, const i32 *__restrict__ s
         {
             lay(own, cells, missing + 1);
             __syncwarp();
-            found = search_cuts({own.sums, own.rows}, terms, may ? own_bits(bits) : 0, told);
+            found = search_cuts(Laid{own.sums, own.rows}, terms, may ? own_bits(bits) : 0, told);
         }
         if (v < 0 || lane > 31)
             continue; // no barrier follows in this pass

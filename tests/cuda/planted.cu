@@ -214,3 +214,53 @@ extern "C" __global__ void __launch_bounds__(128) small_blocks(int *out, int n)
     if (blockIdx.x * blockDim.x + threadIdx.x < n)
         out[blockIdx.x * blockDim.x + threadIdx.x] = 1;
 }
+
+// A block reads what the other one of its cluster has written, without their barrier.
+extern "C" __global__ void __cluster_dims__(2, 1, 1) cluster_race(int *out)
+{
+    if (threadIdx.x == 0)
+        out[blockIdx.x] = 1 + blockIdx.x;
+#ifdef FIXED
+    __cluster_barrier_arrive();
+    __cluster_barrier_wait();
+#endif
+    if (threadIdx.x == 0)
+        out[2 + blockIdx.x] = out[1 - blockIdx.x];
+}
+
+// Half of a block waits for its cluster, and half for the block.
+extern "C" __global__ void __cluster_dims__(2, 1, 1) cluster_deadlock(int *out)
+{
+    if (threadIdx.x < 16) {
+        __cluster_barrier_arrive();
+        __cluster_barrier_wait();
+    } else
+        __syncthreads();
+    out[threadIdx.x] = 1;
+}
+
+extern "C" __global__ void __cluster_dims__(2, 1, 1) cluster_wait_alone(int *out)
+{
+    __cluster_barrier_wait();
+    out[threadIdx.x] = 1;
+}
+
+extern "C" __global__ void __cluster_dims__(2, 1, 1) cluster_stray(int *out)
+{
+    if (blockIdx.x == 1)
+        out[1 << 28] = 1;
+    __cluster_barrier_arrive();
+    __cluster_barrier_wait();
+}
+
+// A block that has ended counts as one that has arrived.
+extern "C" __global__ void __cluster_dims__(2, 1, 1) cluster_ends_early(int *out)
+{
+    if (blockIdx.x == 1)
+        return;
+    for (int i = 0; i < 3; ++i) {
+        __cluster_barrier_arrive();
+        __cluster_barrier_wait();
+    }
+    out[threadIdx.x] = 1;
+}

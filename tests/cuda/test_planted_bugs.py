@@ -58,6 +58,33 @@ def test_a_lane_outside_its_own_mask():
         run("wrong_mask", 32, zeros())
 
 
+def test_a_cluster_that_waits_for_ever():
+    with pytest.raises(KernelError, match=r"deadlock:.*(cluster's barrier .*__syncthreads|__syncthreads.*cluster's)"):
+        run("cluster_deadlock", 32, zeros(), grid=2)
+
+
+def test_a_wait_for_a_cluster_without_an_arrival():
+    with pytest.raises(KernelError, match="has not arrived at the barrier of its cluster"):
+        run("cluster_wait_alone", 32, zeros(), grid=2)
+
+
+def test_an_illegal_address_in_one_block_of_a_cluster_ends_all():
+    with pytest.raises(KernelError, match=r"block \(1,0,0\).*illegal memory access"):
+        run("cluster_stray", 32, zeros(), grid=4)
+
+
+def test_a_grid_that_is_no_multiple_of_its_clusters():
+    with pytest.raises(KernelError, match=r"invalid grid \(3, 1, 1\) of clusters of 2 blocks"):
+        run("cluster_race", 32, zeros(), grid=3)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_blocks_of_a_cluster_see_what_others_wrote(order):
+    out = run("cluster_race", 32, zeros(4), fixed=True, grid=2, order=order)
+    assert out.tolist() == [1, 2, 2, 1]
+    assert run("cluster_ends_early", 32, zeros(32), grid=2, order=order).all()
+
+
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize(("kernel", "block"), [("missing_barrier", 256), ("warp_synchronous", 32)])
 def test_a_missing_barrier_changes_the_result_in_every_order(kernel, block, order):

@@ -13,6 +13,7 @@ from support.examples import daily
 from gpuboost.backends.cuda.backend import Cuda
 from gpuboost.backends.cuda.device.runtime import source
 from gpuboost.backends.cuda.trees import grower
+from gpuboost.backends.cuda.trees.arena import ROUTES
 from gpuboost.boosting import boost
 from gpuboost.growth import DepthWise
 from gpuboost.losses import Logistic
@@ -21,7 +22,6 @@ from gpuboost.types import Limits
 
 MISSING_LEFT, COUNT_LEFT, COUNT_RIGHT, MOVE_LEFT = (1 << bit for bit in (16, 18, 19, 20))
 OWN, NEW, LINE = 7, 255, 254  # slots and a line: the most that a byte holds, with the line after it
-ROUTES = ("growth/record.cuh", "growth/partition.cu")
 ASK = """
 extern "C" __global__ void __launch_bounds__(256)
 ask(const i32 *feature, const u32 *rule, i32 *found_feature, i32 *slot, i32 *line)
@@ -48,9 +48,7 @@ def test_a_route_in_one_word_sends_every_code_where_the_split_does() -> None:
     features = np.array([(0, 1, 65_536, 2**27 - 1)[i % 4] for i in range(len(cases))] + [-1], np.int32)
     rules = np.array([bin_ | code << 8 | left | side for bin_, code, left, side in cases] + [0], np.uint32)
     runtime = emulated_runtime()
-    text = source(
-        "common/common.cuh", "common/tree.cuh", "common/blocks.cuh", *ROUTES, before="#define SLOT u8\n#define SETS 0"
-    )
+    text = source(*ROUTES, before="#define SLOT u8\n#define SETS 0")
     found, slot, line = (runtime.zeros(size, np.int32) for size in (len(rules), 256 * len(rules), 256 * len(rules)))
     arguments = (runtime.upload(features), runtime.upload(rules), found, slot, line)
     runtime.kernel(text + ASK, "ask")((len(rules),), (256,), arguments, 0)

@@ -27,6 +27,7 @@ launches = {
     "lost_update": (1, 256, (out,)),
     "block_race": (4, 32, (out,)),
     "last_block": (4, 32, (few, zeros(4, i32), zeros(1, np.uint32), out)),
+    "cluster_race": (2, 32, (out,)),
     "beyond_static": (1, 64, (out, i32(1))),
     "beyond_dynamic": (1, 64, (out, i32(1))),
     "beyond_local": (1, 64, (out, i32(5))),
@@ -61,6 +62,7 @@ RACES = [
     ("lost_update", "s += 1"),
     ("block_race", "out[0] = out[0] + 1"),
     ("last_block", "sum += parts[b]"),
+    ("cluster_race", "out[1 - blockIdx.x]"),
 ]
 
 

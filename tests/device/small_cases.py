@@ -81,6 +81,11 @@ def _other_estimators(x: np.ndarray, y: np.ndarray) -> None:
     for loss in ("lambdamart", "pairwise_logistic"):
         ranker = gb.GradientBoostingRanker(loss, n_estimators=4, device="cuda")
         ranker.fit(x, np.digitize(y, [-1, 1]), group=[1, 600, 4, 95])
+    gpu = open_gpu("cuda:0")
+    gpu.use_clusters(True)  # on devices that have them
+    for features in (3, 20):
+        gb.GradientBoostingRegressor(n_estimators=4, max_depth=4, device="cuda").fit(x[:, :features], y)
+    gpu.use_clusters(False)
     for encoding in ("partition", "ordered"):
         model = gb.GradientBoostingRegressor(n_estimators=2, device="cuda", categorical_encoding=encoding)
         model.set_params(categorical_features=[0]).fit(np.abs(np.round(x)), y)

@@ -128,6 +128,30 @@ def test_a_million_rows(tmp_path: Path, case: str) -> None:
     check(tmp_path, lambda **given: kind(random_state=3, **params, **given), x, target)
 
 
+SMALL = {
+    "plain": {},
+    "half of the rows": {"sampling": 0.5},
+    "rows by importance": {"sampling": gb.MVS(0.2)},
+    "features drawn for every tree": {"learners": 0.5},
+    "features drawn for every node": {"learners": gb.RandomByNode(5)},
+    "depth 8, few leaves": {"max_depth": 8, "max_leaves": 20, "max_bins": 63},
+}
+
+
+@pytest.mark.parametrize("case", SMALL)
+@pytest.mark.parametrize("n", [300, 10_000])
+def test_trees_grown_by_clusters(tmp_path: Path, gpu: Any, case: str, n: int) -> None:
+    x, y = rows(n, 20, seed=2)
+    gpu.use_clusters(True)
+    try:
+        if not gpu.clusters:
+            pytest.skip("this device has no clusters of blocks")
+        params = {"n_estimators": 50, "random_state": 3, **SMALL[case]}
+        check(tmp_path, lambda **given: gb.GradientBoostingClassifier(**params, **given), x, y > 0)
+    finally:
+        gpu.use_clusters(False)
+
+
 def test_three_classes_with_weights_and_an_eval_set(tmp_path: Path) -> None:
     x, y = rows(200_000, 40, seed=1)
     labels, weight = np.digitize(y, [-0.7, 0.7]), np.random.default_rng(2).random(len(y))

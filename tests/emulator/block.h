@@ -3,6 +3,10 @@
 
 namespace emulator {
 
+// In cluster.h.
+void block_may_arrive();
+bool sleep_at_cluster();
+
 static unsigned n_threads, n_live, n_arrived;
 static int votes[3], counted[3];  // __syncthreads_count, _and, _or: of those who arrived, of the last barrier
 static const char* barrier_file;
@@ -182,6 +186,7 @@ EMULATOR_RAW static void thread_main() {
   me.state = EXITED;
   --n_live;
   if (n_live && n_arrived == n_live) open_barrier();  // threads that have ended do not count
+  block_may_arrive();
   unsigned base = me.id & ~31u;                       // and a warp may have waited for this lane only
   for (unsigned l = 0; l < 32 && base + l < n_threads; ++l) {
     Fiber& f = fibers[base + l];
@@ -202,12 +207,12 @@ EMULATOR_RAW inline void report_deadlock() {
     unsigned first = n_threads, same = 0;
     for (unsigned j = n_threads; j-- > 0;) {
       const Fiber& other = fibers[j];
-      bool alike = other.state == f.state && other.line == f.line && (f.state == AT_BARRIER || other.mask == f.mask);
+      bool alike = other.state == f.state && other.line == f.line && (f.state != AT_WARP || other.mask == f.mask);
       if (alike) first = j, ++same;
     }
     if (first < i) continue;
     ++shown;
-    const char* what = f.state == AT_BARRIER ? "__syncthreads" : "a warp operation";
+    const char* what = f.state == AT_BARRIER ? "__syncthreads" : f.state == AT_WARP ? "a warp operation" : "a cluster's barrier";
     n += snprintf(text + n, sizeof text - n, " [%u thread(s), first %u, at %s %s:%d", same, i, what, f.file, f.line);
     if (f.state == AT_WARP) n += snprintf(text + n, sizeof text - n, " mask %08x", f.mask);
     n += snprintf(text + n, sizeof text - n, "]");
@@ -250,7 +255,8 @@ EMULATOR_RAW inline void run_block() {
   clear_votes();
   for (unsigned i = 0; i < n_threads; ++i) prepare(fibers[i], i, block_number, thread_main);
   while (n_live && !aborted)
-    if (!(job->order == 2 ? random_round() : ordered_round(job->order == 1)) && !aborted) report_deadlock();
+    if (!(job->order == 2 ? random_round() : ordered_round(job->order == 1)) && !aborted && !sleep_at_cluster())
+      report_deadlock();
 }
 
 }  // namespace emulator

@@ -45,7 +45,8 @@ BUILDS = {
 _DYNAMIC = re.compile(r"\bextern\s+__shared__\s+((?:__align__\s*\([^)]*\)\s*)?)([^;\[]+?)\s*\b(\w+)\s*\[\s*\]\s*;")
 _STATIC = re.compile(r"\b__shared__\s[^;(){}]*;")
 _NAME = re.compile(r"(\w+)\s*(?:\[[^;]*)?$")
-_BOUNDS = r"(?:__launch_bounds__\s*\(((?:[^()]|\([^()]*\))*)\)\s*)?"
+_CLUSTER = r"(?:__cluster_dims__\s*\(\s*(\d+)[^)]*\)\s*)?"
+_BOUNDS = rf"{_CLUSTER}(?:__launch_bounds__\s*\(((?:[^()]|\([^()]*\))*)\)\s*)?"
 _KERNEL = re.compile(rf'extern\s+"C"\s+__global__\s+{_BOUNDS}void\s+{_BOUNDS}(\w+)\s*\(([^)]*)\)')
 
 
@@ -54,11 +55,11 @@ class CompileError(RuntimeError):
 
 
 def _kernels_of(text: str) -> dict[str, tuple[str, str]]:
-    """The extern "C" kernels of a preprocessed text: name -> what its __launch_bounds__ says, names of parameters."""
+    """The extern "C" kernels of a preprocessed text: name -> cluster and __launch_bounds__, names of parameters."""
     found = {}
     for match in _KERNEL.finditer(text):
-        parameters = " ".join(name[1] for part in match[4].split(",") if (name := _NAME.search(part.strip())))
-        found[match[3]] = (match[1] or match[2] or "1024", parameters)
+        parameters = " ".join(name[1] for part in match[6].split(",") if (name := _NAME.search(part.strip())))
+        found[match[5]] = (f"{match[1] or match[3] or 0}, {match[2] or match[4] or 1024}", parameters)
     return found
 
 

@@ -48,6 +48,8 @@ extern "C" void AnnotateBenignRaceSized(const char*, int, const volatile void*, 
 
 #include "block.h"
 
+#include "cluster.h"
+
 #include "grid.h"
 
 #include "warps.h"

@@ -3,7 +3,7 @@
 
 namespace emulator {
 
-enum State : unsigned char { EXITED, RUNNABLE, AT_BARRIER, AT_WARP };
+enum State : unsigned char { EXITED, RUNNABLE, AT_BARRIER, AT_WARP, AT_CLUSTER };
 enum Op : unsigned char { SYNC, SHUFFLE, BALLOT, MATCH, SUM, LEAST, LARGEST, AND, OR, XOR };
 
 struct Fiber {
@@ -18,6 +18,8 @@ struct Fiber {
   int from;
   const char* file;  // where it waits
   int line;
+  bool at_cluster;      // it has arrived at the barrier of its cluster, number ``generation``
+  unsigned generation;
   void *tsan, *asan;
 };
 
@@ -38,6 +40,7 @@ struct Launch {  // mirrored in launch.py
   char* stacks;        // of MOST_THREADS fibers, guard pages among them; one process has maps for only so many
   void** threads;      // of the race detector, TURNS times MOST_THREADS, made when first used: each takes it half a
                        // millisecond and half a megabyte, so launches and modules share them
+  void* cluster;       // what the blocks of a cluster share (cluster.h), or null
   char error[1024];
 };
 
@@ -172,6 +175,7 @@ EMULATOR_RAW inline void prepare(Fiber& f, unsigned id, unsigned block, void (*m
   f.id = id;
   f.tid = {id % blockDim.x, id / blockDim.x % blockDim.y, id / (blockDim.x * blockDim.y)};
   f.state = RUNNABLE;
+  f.at_cluster = false;
   f.asan = nullptr;
   (void)block;
 #ifdef EMULATOR_RACES

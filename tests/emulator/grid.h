@@ -59,7 +59,9 @@ EMULATOR_RAW inline void run_blocks() {
     for (unsigned i = 0; i < n_shared_variables; ++i) poison(shared_variables[i].p, shared_variables[i].n);
     ++block_number;
     release(&launch_order);
+    if (job->cluster) begin_cluster();
     run_block();
+    if (job->cluster) end_cluster();
     if (job->chained) {
       acquire(&end_order);
       free(dynamic_shared);
@@ -86,6 +88,7 @@ EMULATOR_RAW inline void run_grid(Launch* launch, void (*kernel)(void*), void* a
     sigaltstack(&mine, &old);
     trap_owner = pthread_self(), running = true;
     if (!sigsetjmp(trap_exit, 1)) run_blocks();
+    if (cluster) end_cluster();  // after a trap
     running = false;
     sigaltstack(&old, nullptr);
   } else {
@@ -146,8 +149,9 @@ constexpr int first(int threads, int = 0, int = 0) { return threads; }
 
 }  // namespace emulator
 
-// One per kernel, from compiler.py; what follows the name is what its __launch_bounds__ says.
-#define CUDA_EMULATOR_ENTRY(name, ...)                                                                        \
+// One per kernel, from compiler.py; behind the name: blocks of its cluster, 0 without, and what __launch_bounds__ says.
+#define CUDA_EMULATOR_ENTRY(name, cluster, ...)                                                               \
+  extern "C" EMULATOR_PUBLIC int cuda_emulator_cluster_##name() { return cluster; }                           \
   extern "C" EMULATOR_PUBLIC int cuda_emulator_bound_##name() { return emulator::first(__VA_ARGS__); }        \
   extern "C" EMULATOR_PUBLIC const char* cuda_emulator_signature_##name() { return emulator::signature(name); } \
   extern "C" EMULATOR_PUBLIC void cuda_emulator_launch_##name(emulator::Launch* job, void** arguments) {      \

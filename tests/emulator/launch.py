@@ -28,6 +28,7 @@ from gpuboost.backends.cuda.codegen.functions import DeviceFunction
 
 ORDERS = {"forward": 0, "reverse": 1, "random": 2}
 Triple = tuple[int, ...]  # of length 3
+CLUSTER_BYTES = 256  # struct Cluster of cluster.h
 DYNAMIC_SHARED = 48 << 10  # bytes of dynamic shared memory that need no opt-in
 
 
@@ -51,6 +52,7 @@ class _Launch(ctypes.Structure):  # struct Launch of fibers.h
         ("chained", ctypes.c_int),
         ("stacks", ctypes.c_void_p),
         ("threads", ctypes.c_void_p),
+        ("cluster", ctypes.c_void_p),
         ("error", ctypes.c_char * 1024),
     ]
 
@@ -148,9 +150,12 @@ class Module:
     ) -> None:
         self.schedule, self.counts = schedule or Schedule(), build == "counts"
         text = "".join(called_by_address(function) for function in functions) + source
-        self.libraries = _copies(compiled(text, options, build), self.schedule.workers, functions)
-        lines = _text(self.libraries[0].cuda_emulator_kernels).splitlines()
+        library = compiled(text, options, build)
+        (first,) = _copies(library, 1, functions)
+        lines = _text(first.cuda_emulator_kernels).splitlines()
         self.parameters = {line.split()[0]: tuple(line.split()[1:]) for line in lines}
+        self.clusters = {name: getattr(first, f"cuda_emulator_cluster_{name}")() for name in self.parameters}
+        self.libraries = _copies(library, max(self.schedule.workers, *self.clusters.values()), functions)
 
     def kernel(self, name: str) -> Kernel:
         return Kernel(self, name)
@@ -167,7 +172,9 @@ class Kernel:
         if name not in module.parameters:
             raise KernelError(f'{name}: the module has no extern "C" __global__ kernel of that name')
         self.name, self.schedule, self._libraries = name, module.schedule, module.libraries
-        self._calls = [getattr(library, f"cuda_emulator_launch_{name}") for library in module.libraries]
+        self.cluster = module.clusters[name]  # blocks that run at once; 0: each by itself
+        workers = self.cluster or module.schedule.workers
+        self._calls = [getattr(library, f"cuda_emulator_launch_{name}") for library in module.libraries[:workers]]
         self.signature = _text(getattr(module.libraries[0], f"cuda_emulator_signature_{name}")).split()
         self.parameters = module.parameters[name]
         self.most_threads = getattr(module.libraries[0], f"cuda_emulator_bound_{name}")()
@@ -194,12 +201,12 @@ class Kernel:
         pointers, _ = marshalled
         self.runs += 1
         blocks = grid[0] * grid[1] * grid[2]
-        parts = min(len(self._calls), blocks)
         arrays = CountedArrays(args) if self._counts else None
         plan = self.schedule
 
-        def run(i: int) -> _Launch:
-            launch = _Launch(grid, block, shared_mem, plan.seed + i, blocks * i // parts, blocks * (i + 1) // parts)
+        def run(i: int, first: int, last: int, cluster: int | None = None) -> _Launch:
+            launch = _Launch(grid, block, shared_mem, plan.seed + i, first, last)
+            launch.cluster = cluster
             launch.order, launch.yield_permille = ORDERS[plan.order], plan.yield_permille
             launch.chained = int(plan.chained)
             if arrays is not None:
@@ -209,11 +216,7 @@ class Kernel:
                 self._calls[i](ctypes.byref(launch), pointers)
             return launch
 
-        if parts == 1:
-            with _alone, self._traps():
-                launches = [run(0)]
-        else:
-            launches = list(_pool(parts).map(run, range(parts)))
+        launches = self._of_clusters(run, blocks) if self.cluster else self._of_parts(run, blocks)
         for launch in launches:
             if launch.error:
                 raise KernelError(f"{self.name}: {launch.error.decode()}")
@@ -221,15 +224,41 @@ class Kernel:
         if arrays is not None:
             arrays.add_to(self.traffic, self.parameters)
 
+    def _of_parts(self, run: Callable[..., _Launch], blocks: int) -> list[_Launch]:
+        """Run the blocks, one after another in each worker."""
+        parts = min(len(self._calls), blocks)
+        if parts == 1:
+            with _alone, self._traps(1):
+                return [run(0, 0, blocks)]
+        ends = [blocks * i // parts for i in range(parts + 1)]
+        return list(_pool(parts).map(run, range(parts), ends, ends[1:]))
+
+    def _of_clusters(self, run: Callable[..., _Launch], blocks: int) -> list[_Launch]:
+        """Run the clusters one after another, the blocks of each at once."""
+        size, launches = self.cluster, list[_Launch]()
+        for first in range(0, blocks, size):
+            shared = (ctypes.c_uint64 * (CLUSTER_BYTES // 8))()
+            ctypes.cast(shared, ctypes.POINTER(ctypes.c_uint))[0] = size
+            numbers = range(first, first + size)
+            with _alone, self._traps(size):
+                launches += _pool(size).map(
+                    run, range(size), numbers, range(first + 1, first + size + 1), [ctypes.addressof(shared)] * size
+                )
+        return launches
+
     @contextmanager
-    def _traps(self) -> Iterator[None]:
-        """Illegal addresses inside a kernel are that kernel's error, not the end of Python. Not for several workers:
-        signals are the whole process's."""
-        self._libraries[0].cuda_emulator_traps(1)
+    def _traps(self, copies: int) -> Iterator[None]:
+        """Illegal addresses inside a kernel are that kernel's error, not the end of Python.
+
+        A copy's handler passes on what is another one's. Not for several workers: signals are the whole process's.
+        """
+        for library in self._libraries[:copies]:
+            library.cuda_emulator_traps(1)
         try:
             yield
         finally:
-            self._libraries[0].cuda_emulator_traps(0)
+            for library in reversed(self._libraries[:copies]):
+                library.cuda_emulator_traps(0)
 
     def check(self, grid: tuple[int, ...], block: tuple[int, ...], shared_mem: int) -> tuple[Triple, Triple]:
         """The whole grid and block of a launch that a device would accept.
@@ -242,6 +271,8 @@ class Kernel:
             raise KernelError(f"{self.name}: invalid block {block} (launch bound {self.most_threads})")
         if min(grid) < 1 or grid[0] > 2**31 - 1 or grid[1] > 65535 or grid[2] > 65535:
             raise KernelError(f"{self.name}: invalid grid {grid}")
+        if self.cluster and grid[0] % self.cluster:
+            raise KernelError(f"{self.name}: invalid grid {grid} of clusters of {self.cluster} blocks")
         if shared_mem > self.max_dynamic_shared_size_bytes:
             limit = self.max_dynamic_shared_size_bytes
             raise KernelError(f"{self.name}: {shared_mem} bytes of dynamic shared memory, the limit set is {limit}")

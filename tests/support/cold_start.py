@@ -50,13 +50,12 @@ def compile_all(way: str) -> None:
         assert status == nvrtc.nvrtcResult.NVRTC_SUCCESS, text[:200]
 
     shape = "#define WIDTH 32\n#define PASSES 1\n#define CELLS 256\n#define COUNTS 0\n#define SETS 0\n"
-    tree, record = arena._TREE, "growth/record.cuh"
     modules = {
         "bins": source("common/common.cuh", "binning/binning.cu"),
         "loss": "",
-        "histograms": source(*tree, "histograms/histogram.cu", before=shape),
-        "splits": source(*arena.searching(Limits(2)), "splits/split.cu", before=shape),
-        "rows": source(*tree, record, "growth/partition.cu", before="#define SLOT u8\n#define SETS 0\n"),
+        "histograms": source(*arena.HISTOGRAMS, before=shape),
+        "splits": source(*arena.searching(Limits(2)), *arena.SPLITS, before=shape),
+        "rows": source(*arena.ROUTES, before="#define SLOT u8\n#define SETS 0\n"),
         "leaves": source(*leaves._LEAVES),
     }
     asked = formulas(losses.get("squared_error"))

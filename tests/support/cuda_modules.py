@@ -23,6 +23,7 @@ from gpuboost.backends.cuda import leaves
 from gpuboost.backends.cuda.backend import Cuda
 from gpuboost.backends.cuda.codegen.functions import DeviceFunction
 from gpuboost.backends.cuda.device.collective import Alone
+from gpuboost.backends.cuda.device.runtime import HAVE_CLUSTERS
 from gpuboost.backends.cuda.device.sources import OPTIONS
 from gpuboost.backends.cuda.inputs.matrix import CudaMatrix
 from gpuboost.backends.cuda.trees.all_reduce import RowsOfGpu
@@ -62,6 +63,11 @@ TABLE = Path(__file__).resolve().parents[2] / "kernels" / "RESOURCES.md"
 def usual() -> frozenset[Asked]:
     """The modules of data that live on a device, and of trainings that between them reach every file."""
     return frozenset[Asked]().union(*(of_files(case()) for case in cases()))
+
+
+def oldest_of(text: str) -> int:
+    """The first architecture that a module is for."""
+    return HAVE_CLUSTERS if "__cluster_dims__" in text else ARCHITECTURES[0]
 
 
 def of_files(asked: set[Asked]) -> set[Asked]:
@@ -126,6 +132,7 @@ def cases() -> tuple[Callable[[], set[Asked]], ...]:
         _asked_by_metrics,
         _asked_by_answers,
         _asked_by_repeated_rounds,
+        _asked_by_clusters,
     )
 
 
@@ -172,6 +179,16 @@ def _asked_by_repeated_rounds() -> set[Asked]:
         together=2,
     )
     return runtime.cp.sources
+
+
+def _asked_by_clusters() -> set[Asked]:
+    """By trees that are grown in one launch, with as many features to a block as there can be."""
+    runtime = emulated_runtime()
+    runtime.use_clusters(True)
+    for d, bins in ((8, 60), (20, 255), (32, 60)):
+        case = random_case(1, 300, d, full=True, most_cuts=bins - 1, missing=0.0, categorical=0.0)
+        boost(Recipe(SquaredError(), 2, growth=DepthWise(Limits(8, 3))), case.data, Cuda(runtime))
+    return {asked for asked in runtime.cp.sources if name_of(asked[0])[0] == "growth/cluster_tree.cu"}
 
 
 def _asked_by_metrics() -> set[Asked]:
@@ -262,13 +279,13 @@ def name_of(text: str) -> tuple[str, str]:
     )
 
 
-def rows(architectures: tuple[int, ...] = ARCHITECTURES) -> dict[tuple[str, str, str], tuple[Resources, ...]]:
-    """(file, variant, kernel) -> the most that it takes on each architecture, over texts of one name."""
-    found: dict[tuple[str, str, str], list[tuple[Resources, ...]]] = defaultdict(list)
+def rows(architectures: tuple[int, ...] = ARCHITECTURES) -> dict[tuple[str, str, str], tuple[Resources | None, ...]]:
+    """(file, variant, kernel) -> the most that it takes on each architecture it is for, over texts of one name."""
+    found: dict[tuple[str, str, str], list[tuple[Resources | None, ...]]] = defaultdict(list)
     for text, functions in usual():
-        on = [resources(text, architecture, functions) for architecture in architectures]
-        for kernel in on[0]:
-            found[*name_of(text), kernel].append(tuple(one[kernel] for one in on))
+        on = [resources(text, one, functions) if one >= oldest_of(text) else None for one in architectures]
+        for kernel in on[-1] or ():
+            found[*name_of(text), kernel].append(tuple(one[kernel] if one else None for one in on))
     return {name: max(several, key=str) for name, several in sorted(found.items())}
 
 
@@ -285,8 +302,8 @@ def table() -> str:
         f"|---|---|---|--:|{'--:|' * len(ARCHITECTURES)}",
     ]
     for (file, variant, kernel), taken in rows().items():
-        cells = (f"{one.registers}" + (f" ({one.spills} spilled)" if one.spills else "") for one in taken)
-        shared = max(one.shared for one in taken)
+        cells = (f"{one.registers}" + f" ({one.spills} spilled)" * (one.spills > 0) if one else "" for one in taken)
+        shared = max(one.shared for one in taken if one)
         lines.append(f"| {file} | {variant} | `{kernel}` | {shared:,} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 

@@ -27,6 +27,7 @@ TUNINGS = {
     "starved": Tuning(histogram_bytes=1, line_bytes=1, least_rows=32, shares=7),  # one line at a time
     "half": Tuning(histogram_bytes=3 << 18, line_bytes=1 << 19, least_rows=64, shares=5),
     "shared out": Tuning(least_rows=16, shares=40),
+    "cluster": Tuning(),  # with clusters of blocks
 }
 
 
@@ -137,13 +138,15 @@ def as_nodes(table: Array, unit_h: float) -> Nodes:
 
 
 @cache
-def runtime_of(order: str) -> Runtime:
-    """One emulated device for each order of its threads."""
-    return emulated_runtime(order, seed=11)
+def runtime_of(order: str, *, clusters: bool = False) -> Runtime:
+    """One emulated device for each order of its threads. clusters: small trees are grown by clusters of blocks."""
+    runtime = emulated_runtime(order, seed=11)
+    runtime.use_clusters(clusters)
+    return runtime
 
 
 def device(order: str = "random", tuning: str = "everyday", wide: bool = False) -> Device:
-    return Device(runtime_of(order), TUNINGS[tuning], wide=wide)
+    return Device(runtime_of(order, clusters=tuning == "cluster"), TUNINGS[tuning], wide=wide)
 
 
 def shaped(n: int, d: int, bins: int, seed: int = 0) -> tuple[TrainingSet, Gradients]:

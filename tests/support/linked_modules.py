@@ -127,9 +127,9 @@ def of_the_library() -> Iterator[Linked]:
         (leaves._NOISY, "#define NOISY 1\n"),
         (random_shape._FILES, ""),
         (subsets._SUBSETS, ""),
-        ((*search, "splits/split.cu"), noisy),
+        ((*search, *arena.SPLITS), noisy),
         ((*search, "splits/level.cuh", "splits/symmetric.cu"), noisy),
-        ((*of_cuts, "splits/split.cu"), drawn),
+        ((*of_cuts, *arena.SPLITS), drawn),
         ((*of_cuts, "splits/level.cuh", "splits/symmetric.cu"), drawn),
     ):
         yield Linked("random numbers", files[-1], source(*files, before=before), called_by(*files))

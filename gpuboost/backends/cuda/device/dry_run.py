@@ -79,6 +79,7 @@ class DryRun:
     """
 
     def __init__(self, sm_count: int, block_memory: int = 227 << 10) -> None:
+        self.clusters = False
         self.name, self.sm_count, self.block_memory = "the CUDA backend", sm_count, block_memory
         self.member: Together | None = None
         self.held: Counter[str] = Counter()

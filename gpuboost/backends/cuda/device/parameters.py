@@ -18,7 +18,7 @@ SCALARS: dict[str, type[np.generic]] = {
     "double": np.float64,
 }  # fmt: skip
 
-_BOUNDS = r"__launch_bounds__\s*\((?:[^()]|\([^()]*\))*\)"
+_BOUNDS = r"(?:__cluster_dims__\s*\([^()]*\)\s*)?__launch_bounds__\s*\((?:[^()]|\([^()]*\))*\)"
 _BEFORE, _AFTER = rf"(?:(?P<before>{_BOUNDS})\s*)?", rf"(?:(?P<after>{_BOUNDS})\s*)?"
 KERNEL = rf'extern\s+"C"\s+__global__\s+{_BEFORE}void\s+{_AFTER}(?P<kernel>\w+)\s*\((?P<parameters>[^)]*)\)'
 """The head of a kernel's definition."""
@@ -39,7 +39,7 @@ class Parameter(NamedTuple):
 
 
 class Declaration(NamedTuple):
-    """The head of a kernel. ``bounds``: its __launch_bounds__(...); "" without."""
+    """The head of a kernel. ``bounds``: its __launch_bounds__(...), and its cluster if it has one; "" without."""
 
     bounds: str
     parameters: tuple[Parameter, ...]

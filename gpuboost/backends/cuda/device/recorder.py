@@ -25,6 +25,7 @@ class Recorder:
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self.name, self.sm_count, self.block_memory = runtime.name, runtime.sm_count, runtime.block_memory
+        self.clusters = runtime.clusters
         self.member = runtime.member
         self._launches: list[Launch] | None = None
         self._replayable, self._launching = True, True

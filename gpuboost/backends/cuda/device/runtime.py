@@ -23,6 +23,7 @@ from gpuboost.types import Array, DeviceMatrix
 
 __all__ = ["CupyRuntime", "Kernel", "Runtime", "source"]
 
+HAVE_CLUSTERS = 90  # compute capability 9.0
 _DLPACK_CUDA = (2, 13)  # kDLCUDA and kDLCUDAManaged of dlpack.h
 
 Shape = int | tuple[int, ...]
@@ -50,6 +51,7 @@ class Runtime(Protocol):
     name: str  # "cuda:0", "emulated"
     sm_count: int
     block_memory: int  # bytes of shared memory that one block may have
+    clusters: bool  # trees of few rows are grown by clusters of blocks: see ``cluster_tree``
     member: Together | None  # of trainings in lock-step, if its stream is one of theirs
 
     @property
@@ -110,6 +112,12 @@ class CupyRuntime:
         self.member: Together | None = None
         self.sm_count = int(self._device.attributes["MultiProcessorCount"])
         self.block_memory = int(self._device.attributes["MaxSharedMemoryPerBlockOptin"])
+        self.clusters = False
+        self.use_clusters(os.environ.get("GPUBOOST_CLUSTERS", "") == "1")  # off by default: no device has timed it yet
+
+    def use_clusters(self, wanted: bool) -> None:
+        """Grow trees of few rows in one launch from now on, or no longer. Devices without clusters never do."""
+        self.clusters = wanted and int(self._device.compute_capability) >= HAVE_CLUSTERS
 
     @property
     def stream(self) -> Any:
@@ -289,7 +297,7 @@ class CupyRuntime:
     def spawn(self) -> CupyRuntime:
         """The same device on one more stream, for one more thread. Both share compiled kernels."""
         other = CupyRuntime(self.cp, self.index, self.name, self._pinned_empty)
-        other._modules, other._compiling = self._modules, self._compiling
+        other._modules, other._compiling, other.clusters = self._modules, self._compiling, self.clusters
         return other
 
     def mark(self) -> Any:

@@ -13,6 +13,7 @@ from gpuboost.backends.cuda.device.kernels import Launcher
 from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.backends.cuda.device.sources import source
 from gpuboost.backends.cuda.trees.all_reduce import SHARDED, RowsOfGpu, TreeAllReduce
+from gpuboost.backends.cuda.trees.cluster_tree import ClusterGrowth, ClusterPlan
 from gpuboost.backends.cuda.trees.plan import ROOT_SUMS, ArenaPlan
 from gpuboost.backends.cuda.trees.tree import NODE, RULE, as_bytes, empty_records
 from gpuboost.backends.numerics.interactions import PathRule
@@ -28,6 +29,9 @@ STATIC_BYTES = 640  # upper bound on these kernels' static shared memory
 
 
 _TREE = ("common/common.cuh", "common/tree.cuh", "common/blocks.cuh")
+HISTOGRAMS = (*_TREE, "growth/root.cuh", "histograms/histogram.cu")
+SPLITS = ("growth/best_feature.cuh", "splits/split.cu")  # behind ``searching``
+ROUTES = (*_TREE, "growth/record.cuh", "growth/ways.cuh", "growth/lists.cuh", "growth/partition.cu")
 _SEARCH = (
     "growth/choose.cuh", "splits/bounds.cuh", "splits/interactions.cuh", "splits/extra_trees.cuh", "splits/search.cuh",
     "splits/categories.cuh", "histograms/cells.cuh", "splits/warp_pairs.cuh",
@@ -113,7 +117,7 @@ class Arena:
         macros = (
             f"#define WIDTH {plan.width}\n#define PASSES {passes}\n#define THREADS {self.histogram_threads}\n{shape}"
         )
-        histogram = source(*_TREE, "histograms/histogram.cu", before=macros)
+        histogram = source(*HISTOGRAMS, before=macros)
         sets = f"#define SETS {int(plan.sets)}\n" + "#define DISTURBED 1\n" * (plan.limits.random_strength > 0.0)
         sets += "#define EXTRA_TREES 1\n" * plan.limits.extra_trees
         sets += "#define INTERACTIONS 1\n" * (plan.limits.interactions is not None)
@@ -127,21 +131,18 @@ class Arena:
         else:
             sets += "#define ONE_VALUE 1\n" * plan.limits.signed
             sets += f"#define GROUP {plan.searchers}\n"
-            split = source(*search, "splits/split.cu", before=shape + sets)
+            split = source(*search, *SPLITS, before=shape + sets)
             self.evaluate = kernel(split, "evaluate", functions)
         slot = {1: "u8", 2: "u16", 4: "i32"}[plan.slot_type.itemsize]
-        partition = source(
-            *_TREE,
-            "growth/record.cuh",
-            "growth/partition.cu",
-            before=f"{shared}#define SLOT {slot}\n#define SETS {int(plan.sets)}\n",
-        )
+        partition = source(*ROUTES, before=f"{shared}#define SLOT {slot}\n#define SETS {int(plan.sets)}\n")
         self.root_histogram = kernel(histogram, "root_histogram", shared_limit=self.shared)
         self.list_histogram = kernel(histogram, "list_histogram", shared_limit=self.shared)
         self.route = kernel(partition, "route")
         self.route_and_add = kernel(partition, "route_and_add")
         self.settle_rows = kernel(partition, "settle_rows")
         self.finish_tree = kernel(partition, "finish_tree")
+        sizes = None if self.tree_all_reduce is not None else ClusterPlan.of(plan, self.runtime)
+        self.cluster = None if sizes is None else ClusterGrowth(self.runtime, sizes, plan, search)
         if self.tree_all_reduce is not None:
             self.finish_shared_lists = kernel(partition, "finish_shared_lists")
 

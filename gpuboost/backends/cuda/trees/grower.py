@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from gpuboost.backends.cuda.device.inputs import RoundKey
 from gpuboost.backends.cuda.trees.arena import Arena
+from gpuboost.backends.cuda.trees.cluster_tree import ClusterGrowth
 from gpuboost.backends.cuda.trees.subsets import Chosen
 from gpuboost.backends.cuda.trees.tree import STATE, as_records
 from gpuboost.types import Array, Limits
@@ -92,17 +93,25 @@ class TreeOnDevice:
         wait: if only the last level is left to be routed, leave that to ``route_last`` or ``route_and_add``.
         """
         limits = self._arena.plan.limits
+        if self._arena.cluster is not None:
+            self._grow_in_cluster(self._arena.cluster)
+        else:
+            self._grow_by_kernels()
+        if self.waits and not wait:
+            self.route_last()
+        all_levels = limits.growth != "leafwise" and limits.max_depth > 0 and self._level == limits.max_depth
+        if not all_levels and not self._target.sampled:  # the last level's rows are settled as they are routed
+            self._settle()
+
+    def _grow_by_kernels(self) -> None:
+        """Grow by launches for each level."""
+        limits = self._arena.plan.limits
         self._begin()
         self._sum_root()
         if limits.growth != "leafwise":
             self._grow_levels()
         elif limits.max_leaves > 1:
             self._grow_best_first()
-        if self.waits and not wait:
-            self.route_last()
-        all_levels = limits.growth != "leafwise" and limits.max_depth > 0 and self._level == limits.max_depth
-        if not all_levels and not self._target.sampled:  # the last level's rows are settled as they are routed
-            self._settle()
         self._arena.growing = self._level == 0  # without a search of splits, the sums of the root are not taken yet
 
     def _begin(self) -> None:
@@ -113,19 +122,36 @@ class TreeOnDevice:
 
     def _grow_levels(self) -> None:
         """Grow level by level, to ``max_depth``; the first levels without reading whether they have nodes."""
-        max_depth, sampled = self._arena.plan.limits.max_depth, self._target.sampled
+        max_depth = self._arena.plan.limits.max_depth
         while self._level < max_depth:
             if self._level > 0:
                 self._build(0, self._most_lines())
             self._evaluate_all(self._most_lines(), LEVEL)
             self._level += 1
             last = self._level == max_depth
-            if last and not sampled:
-                self.waits = True  # for the verbs after the tree: see ``leaf_update``
-            else:
-                self._route(first=self._level == 1, last=last)
+            self._end_level()
             if self._level >= STATIC_LEVELS and not last and not int(self._look()["n_lines"]):
                 break
+
+    def _grow_in_cluster(self, cluster: ClusterGrowth) -> None:
+        """Grow all levels in one launch."""
+        arena, a, multiplicity = self._arena, self._arena.array, self._target.multiplicity
+        cluster.grow(
+            self._target, multiplicity=arena.no_rows if multiplicity is None else multiplicity,
+            selection=arena.selection, features=arena.features, kinds=arena.kinds, nodes=self.nodes, lines=a["lines"],
+            routes=a["routes"], cursor=a["cursor"], node_of_slot=a["node_of_slot"], slot_of_row=a["slot_of_row"],
+            rule=arena.rule, **self._chosen,
+        )  # fmt: skip
+        self._level = self.limits.max_depth
+        self._end_level()
+
+    def _end_level(self) -> None:
+        """Route the rows of a level, but leave those of the last one to the verbs after the tree: ``leaf_update``."""
+        last = self._level == self.limits.max_depth
+        if last and not self._target.sampled:
+            self.waits = True
+        else:
+            self._route(first=self._level == 1, last=last)
 
     def _grow_best_first(self) -> None:
         """Grow the tree of one split at a time, by passes over all nodes that may be part of it.
