@@ -87,7 +87,10 @@ def counted_lock_step(options: Options) -> Finding:
 
 def _cases(options: Options) -> tuple[tuple[int, int, str], ...]:
     """Trainings, outputs of each, and how trees are grown."""
-    sizes = ((1, 1), (3, 1), (1, 3)) if options.small else (*((count, 1) for count in COUNTS), (1, CLASSES))
+    levels, cluster = WAYS
+    if options.small:
+        return (1, 1, levels), (3, 1, levels), (1, 3, levels), (1, 1, cluster)
+    sizes = (*((count, 1) for count in COUNTS), (1, CLASSES))
     return tuple((trainings, outputs, way) for way in WAYS for trainings, outputs in sizes)
 
 
