@@ -149,6 +149,7 @@ class GrowthLimits(NamedTuple):
     most_summed: Any  # int: rows
     most_searched: Any  # int: nodes
     most_work: Any  # int: (row, feature) pairs after which a call for a large tree ends, so that an interrupt is seen
+    most_slots: Any  # int: histograms of a large leaf-wise tree, after which waiting leaves lose theirs
 
 
 class ChildLimits(NamedTuple):

@@ -9,6 +9,7 @@ import numpy as np
 
 from gpuboost.kernels.common.jit import kernel
 from gpuboost.kernels.common.nodes import CLOSED, LEFT, OPEN, RIGHT, SLOT, SPLIT, STATE
+from gpuboost.kernels.growth.partition import give_back
 
 SHARE = 8  # 1 / SHARE of the remaining splits are made speculatively,
 FEW = 8  # and always up to FEW of them
@@ -93,8 +94,21 @@ def close_others(node, n_nodes, wanted, slots):
     for v in range(n_nodes):
         if node[v, STATE] == OPEN and not is_wanted[v]:
             node[v, STATE] = CLOSED
-            slots[0] += 1
-            slots[slots[0]] = node[v, SLOT]
+            give_back(node, v, slots)
+
+
+@kernel
+def free_last(node, wanted, count, slots):
+    """Free the slots of the last of the ``wanted`` leaves, until the first ``count`` have enough for their children.
+
+    These are the least likely to be split. Should one be, the rows of both its children are summed.
+    """
+    needed, last = count, wanted.shape[0]
+    for v in wanted[:count]:
+        needed += node[v, SLOT] < 0
+    while slots[0] < needed and last > count:
+        last -= 1
+        give_back(node, wanted[last], slots)
 
 
 @kernel

@@ -106,10 +106,10 @@ def _sum_pairs(layout, nodes, histograms, shares):
 
 
 @kernel
-def _choose_nodes(leaf_wise, level, nodes, limits, slots, words):
+def _choose_nodes(leaf_wise, level, nodes, limits, histograms, words):
     """The nodes to split next, into ``nodes.chosen``. Returns how many; of an oblivious tree the whole level, or 0.
 
-    slots: the stack of free slots, for those of leaves that will never be split.
+    Leaves that will never be split give their slots back, and those that hardly will if there is no other.
     """
     n_nodes = words[NODES]
     room = limits.max_leaves - (n_nodes + 1) // 2
@@ -120,9 +120,12 @@ def _choose_nodes(leaf_wise, level, nodes, limits, slots, words):
         return partition.choose(nodes.node, n_nodes, nodes.gain, room, nodes.chosen)
     max_splits, order = limits.max_leaves - 1, np.empty(n_nodes, np.int64)
     _, count, certain = best_first.foresee(nodes.node, n_nodes, nodes.gain, max_splits, order, nodes.chosen)
-    words[SPLITS] = certain
-    best_first.close_others(nodes.node, n_nodes, nodes.chosen[:count], slots)
-    return min(count, best_first.at_once(max_splits, certain))
+    words[SPLITS], wanted, slots = certain, nodes.chosen[:count], histograms.slots
+    best_first.close_others(nodes.node, n_nodes, wanted, slots)
+    count = min(count, best_first.at_once(max_splits, certain))
+    if histograms.of.shape[0] >= limits.most_slots:
+        best_first.free_last(nodes.node, wanted, count, slots)
+    return count
 
 
 @kernel
@@ -185,7 +188,7 @@ def _next_level(leaf_wise, level, layout, limits, histograms, criterion, nodes, 
                 return LONG
             words[STEP] = BUILD
             return _sum_pairs(layout, nodes, histograms, shares)
-        count = _choose_nodes(leaf_wise, level, nodes, limits, histograms.slots, words)
+        count = _choose_nodes(leaf_wise, level, nodes, limits, histograms, words)
         words[COUNT] = count
         if count == 0:
             break

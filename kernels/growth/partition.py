@@ -33,6 +33,7 @@ from gpuboost.kernels.common.nodes import (
     SUM_H,
 )
 from gpuboost.kernels.common.records import ChildLimits, ColumnArrays
+from gpuboost.kernels.histograms.histogram import TILE
 
 PREFETCH_DISTANCE = 32
 NEAR = 1 << 18  # bins of a column up to which nothing has to be asked for before its turn
@@ -207,14 +208,39 @@ def copy_stretches(chosen, node, rows, scratch, bounds, part, counts):
 
 
 @kernel
+def give_back(node, v, slots):
+    """Free the slot of a node, if it has one. slots: a stack of free slots, its height first."""
+    if node[v, SLOT] >= 0:
+        slots[0] += 1
+        slots[slots[0]] = node[v, SLOT]
+        node[v, SLOT] = -1
+
+
+@kernel
+def _take_slot(slots, rows):
+    """A free slot for a node of so many rows.
+
+    Unpacked histograms get those at the bottom of the stack: few slots have their second half in memory then.
+    """
+    slot = slots[slots[0]]
+    if rows > TILE:
+        slot = slots[1]
+        for i in range(1, slots[0]):
+            slots[i] = slots[i + 1]
+    slots[0] -= 1
+    return slot
+
+
+@kernel
 def add_children(chosen, node, n_nodes, slots, counts, limits, new_pairs):
     """Make the children of the chosen nodes. Those of the last level keep no rows of their own: see ``settle_rows``.
 
     limits: ChildLimits. new_pairs (c, 3) int64 gets the pairs to build: smaller, larger, parent.
 
     The larger child takes over its parent's histogram, the smaller one gets a free slot. A pair of which neither can be
-    split needs none. slots: a stack of free slots, its height first. Returns the new number of nodes, and that of the
-    new pairs.
+    split needs none. Where the parent's histogram is not kept, each child that can be split is a pair by itself, its
+    larger one -1. slots: a stack of free slots, its height first. Returns the new number of nodes, and that of the new
+    pairs.
     """
     pairs = 0
     for c in range(chosen.shape[0]):
@@ -245,13 +271,18 @@ def add_children(chosen, node, n_nodes, slots, counts, limits, new_pairs):
             node[child, STATE] = NEW if can else CLOSED
             some = some or can
         if not some:
-            slots[0] += 1
-            slots[slots[0]] = node[v, SLOT]
+            give_back(node, v, slots)
+            continue
+        if node[v, SLOT] < 0:
+            for child in (left, right):
+                if node[child, STATE] == NEW:
+                    node[child, SLOT] = _take_slot(slots, node[child, END] - node[child, BEGIN])
+                    new_pairs[pairs, 0], new_pairs[pairs, 1], new_pairs[pairs, 2] = child, -1, v
+                    pairs += 1
             continue
         small = left if 2 * lefts <= node[v, END] - node[v, BEGIN] else right
         large = left + right - small
-        node[large, SLOT], node[small, SLOT] = node[v, SLOT], slots[slots[0]]
-        slots[0] -= 1
+        node[large, SLOT], node[small, SLOT] = node[v, SLOT], _take_slot(slots, node[small, END] - node[small, BEGIN])
         new_pairs[pairs, 0], new_pairs[pairs, 1], new_pairs[pairs, 2] = small, large, v
         pairs += 1
     return n_nodes, pairs

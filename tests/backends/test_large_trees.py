@@ -24,9 +24,11 @@ from gpuboost.backends.cpu.compilation import background
 from gpuboost.backends.cpu.compilation.background import Background
 from gpuboost.backends.cpu.trees import large_trees
 from gpuboost.backends.cpu.trees.histograms import PACKED_ROWS
+from gpuboost.backends.cpu.trees.partition import EVERY_ROW
 from gpuboost.backends.host.threads import ThreadPool
 from gpuboost.kernels.disk_cache import folders
 from gpuboost.kernels.growth import large_trees as kernel
+from gpuboost.kernels.growth.team import PAIRS
 from gpuboost.training import job
 from gpuboost.types import Limits
 
@@ -124,6 +126,41 @@ def test_so_they_are_if_every_level_is_a_call(kind: str, tmp_path: Path, monkeyp
     monkeypatch.setattr(large_trees, "FEATURES_PER_GROUP", 2)
     assert model_bytes(tmp_path, FEW, 3, **KINDS[kind]) == model_bytes(tmp_path, FEW, 1, **KINDS[kind])
     assert len(kernel.grow.signatures) <= 6
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("eager")
+def test_leaves_that_lost_their_histograms_are_split_like_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With as few histograms as splits at once need, both children of some leaves are summed: pairs of one node."""
+    lone, slots, call = [0], set[int](), large_trees.LargeTree._call
+
+    def spy(tree: Any, leaf_of_row: NDArray[np.int32]) -> int:
+        why = call(tree, leaf_of_row)
+        pairs = tree._shares.left[: tree._words[PAIRS]]
+        lone[0] += int(((pairs[:, 1] < 0) & (pairs[:, 0] > 0)).sum())
+        slots.add(len(tree._histograms.of))
+        return why
+
+    monkeypatch.setattr(large_trees.LargeTree, "_call", spy)
+    monkeypatch.setattr(large_trees, "_most_slots", lambda limits, _: limits.max_leaves // 4)
+    monkeypatch.setattr(large_trees, "MOST_WORK", 1)
+    settings: dict[str, Any] = {"growth": "leafwise", "max_leaves": 128, "max_depth": None}
+    assert model_bytes(tmp_path, FEW, 3, **settings) == model_bytes(tmp_path, FEW, 1, **settings)
+    assert lone[0] > 10
+    assert slots == {32}
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("kind", ["leaf-wise", "interactions, leaf-wise"])
+def test_only_searches_that_see_no_path_do_without_histograms(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    found, most_slots = [], large_trees._most_slots
+    monkeypatch.setattr(large_trees, "_most_slots", lambda *of: found.append(most_slots(*of)) or found[-1])
+    model = gb.GradientBoostingRegressor(n_estimators=1, n_jobs=3, device="cpu", random_state=1, **KINDS[kind])
+    model.fit(*FEW)
+    assert found == [EVERY_ROW if "interactions" in kind else 32]
 
 
 @pytest.mark.slow

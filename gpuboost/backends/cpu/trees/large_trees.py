@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.backends.cpu.sums import multiplicity_of
-from gpuboost.backends.cpu.trees.histograms import PACKED_ROWS, Histograms
+from gpuboost.backends.cpu.trees.histograms import FIRST_SLOTS, PACKED_ROWS, Histograms
 from gpuboost.backends.cpu.trees.layout import even
 from gpuboost.backends.cpu.trees.nodes import NodeTable, least_rows
 from gpuboost.backends.cpu.trees.partition import EVERY_ROW, RowsByNode
@@ -67,6 +67,18 @@ def _lines(limits: Limits, n_rows: int) -> int:
     return 2 * min(limits.max_leaves, int(2 ** min(limits.max_depth, 62)), n_rows)
 
 
+def _most_slots(limits: Limits, search: Search) -> int:
+    """Number of histograms of a leaf-wise tree, after which the leaves that are least likely to be split lose theirs.
+
+    Of 255 leaves, 150 wait for their split at the same time, and hardly one of the last third is split. At least a
+    quarter is needed, two for each node that is split ``best_first.at_once``. Where searches depend on the nodes above,
+    which are found by pairs, every leaf keeps its histogram, so that its children are a pair.
+    """
+    if limits.growth != "leafwise" or search.follows_paths:
+        return EVERY_ROW
+    return max(3 * limits.max_leaves // 8, FIRST_SLOTS)
+
+
 class LargeTree:
     """A tree that is grown by all threads at once; the rows' list and integers are written meanwhile."""
 
@@ -84,7 +96,9 @@ class LargeTree:
         self._search = Search(layout, cuts, limits, candidates, output, self._units, 1.0, 0.0, False, rows.pool)
         packed = workspace.array("packed", (m,), np.int64)
         parts = max(-(-CHUNKS_PER_THREAD * self._threads // groups), 2)
-        self._histograms = Histograms(rows, packed, limits, len(self._tree.node), PACKED_ROWS, workspace, parts)
+        self._most_slots = _most_slots(limits, self._search)
+        most = min(len(self._tree.node), self._most_slots)
+        self._histograms = Histograms(rows, packed, limits, most, PACKED_ROWS, workspace, parts)
         self._gradients = self._of(gradients)
         self._words = np.zeros(WORDS, np.int64)
         self._shares = self._shared()
@@ -115,7 +129,7 @@ class LargeTree:
         limits, rows, layout, words = self._limits, self._rows, self._rows.layout, self._words
         bounds, by_node, most_work = self._before_call()
         of_tree = limits.max_leaves, limits.max_leaves, limits.max_depth, least_rows(limits)
-        of_growth = GrowthLimits(*of_tree, EVERY_ROW, EVERY_ROW, most_work)
+        of_growth = GrowthLimits(*of_tree, EVERY_ROW, EVERY_ROW, most_work, self._most_slots)
         arguments = (
             layout.arrays, of_growth, rows.columns(), self._histograms.rows, self._histograms.arrays,
             self._search.criterion, self._tree.arrays, self._gradients,

@@ -60,7 +60,7 @@ class Levels:
         one_thread = leaf_wise or self.is_general
         self.suit = not one_thread or (alone and (not leaf_wise or limits.max_leaves <= MOST_ONE_BY_ONE))
         self._limits = GrowthLimits(
-            limits.max_leaves, self.at_once, limits.max_depth, least_rows, most_summed, most_searched, EVERY_ROW
+            limits.max_leaves, self.at_once, limits.max_depth, least_rows, most_summed, most_searched, *[EVERY_ROW] * 2
         )
         self._last_records: tuple[NDArray[np.int64], HistogramArrays, tuple[tuple[Any, ...], ...]] | None = None
 
