@@ -1,9 +1,10 @@
 """Small trees in one call of one thread whose leaves need several rows, or whose nodes draw cuts or features.
 
-Otherwise they are grown as by ``small_trees``.
+Otherwise they are grown as by ``small_trees``. Trees whose leaf values have bounds may have all of that, too.
 
-A kernel of its own: no tree that ``small_trees`` serves waits for it, and until it is compiled, in the background, such
-trees are grown level by level. Its arguments are those of ``small_trees.grow``, so one kernel repeats rounds of both.
+Kernels of their own: no tree that ``small_trees`` serves waits for them, and until they are compiled, in the
+background, such trees are grown level by level. Their arguments are those of ``small_trees.grow``, so one kernel
+repeats rounds of all.
 """
 
 import numpy as np
@@ -16,11 +17,14 @@ from gpuboost.kernels.common.records import (
     HistogramLayout,
     Level,
     NodeArrays,
+    NodeRules,
     RowArrays,
 )
 from gpuboost.kernels.growth import partition
 from gpuboost.kernels.histograms import histogram
 from gpuboost.kernels.splits import packed_search, split
+from gpuboost.kernels.splits.gain import ALPHA
+from gpuboost.kernels.splits.monotone_split import inherit
 
 
 @kernel
@@ -52,14 +56,8 @@ def _split_level(n_nodes, nodes, columns, rows, slots, limits, child_limits, cou
 
 
 @kernel
-def grow(
-    step, until, part, first, last, kinds, results, level, limits, nodes, layout, columns, rows, histograms, criterion,
-    team,
-):  # fmt: skip
-    """Grow the rest of the tree from BUILD until ON, as ``small_trees.grow`` does; return what that returns.
-
-    All nodes are packed. The arguments before ``kinds`` and the results are not read; the last one is a NodeDraws.
-    """
+def _grow(held, kinds, level, limits, nodes, layout, columns, rows, histograms, criterion, rules):
+    """Grow the rest of the tree. held: True if leaf values have bounds, else None; the rest as for ``grow``."""
     level, limits, rule = Level(*level), GrowthLimits(*limits), Criterion(*criterion)
     node, slots = NodeArrays(*nodes).node, HistogramArrays(*histograms).slots
     n_nodes, new_pairs, t = level.n_nodes, level.new_pairs, HistogramLayout(*layout).features.shape[0]
@@ -77,9 +75,34 @@ def grow(
             np.empty((2 * pairs, t, 4), np.int64),
             np.empty((2 * pairs, 0 if kinds is None else t, 8), np.uint32),
         )
-        packed_search.search(layout, kinds, new_pairs, node, histograms, criterion, team, found)
+        if held is not None:  # decided when this is compiled
+            of_rules = NodeRules(*rules)
+            penalties = rule.rule[0], rule.rule[ALPHA], 0.0
+            inherit(new_pairs, node, of_rules.directions[0, 0], rule.units, *penalties, of_rules.bounds)
+        packed_search.search(layout, kinds, new_pairs, node, histograms, criterion, rules, held, found)
         split.pick(new_pairs, nodes, layout, found, slots)
         n_nodes, pairs = _split_level(n_nodes, nodes, columns, rows, slots, limits, child_limits, counts, level.left)
         if pairs <= 0:
             return n_nodes, pairs
         new_pairs = level.left[:pairs]
+
+
+@kernel
+def grow(
+    step, until, part, first, last, kinds, results, level, limits, nodes, layout, columns, rows, histograms, criterion,
+    team,
+):  # fmt: skip
+    """Grow the rest of the tree from BUILD until ON, as ``small_trees.grow`` does; return what that returns.
+
+    All nodes are packed. The arguments before ``kinds`` and the results are not read; the last one is a NodeRules.
+    """
+    return _grow(None, kinds, level, limits, nodes, layout, columns, rows, histograms, criterion, team)
+
+
+@kernel
+def grow_within_bounds(
+    step, until, part, first, last, kinds, results, level, limits, nodes, layout, columns, rows, histograms, criterion,
+    team,
+):  # fmt: skip
+    """The same where leaf values have bounds, or ``reg_alpha`` brings them nearer to 0; no path smoothing."""
+    return _grow(True, kinds, level, limits, nodes, layout, columns, rows, histograms, criterion, team)

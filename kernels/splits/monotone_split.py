@@ -103,7 +103,7 @@ def inherit(new_pairs, node, directions, units, ridge, alpha, smoothing, bounds)
 
 
 @kernel
-def _numeric(g, h, n, n_bins, totals, units, rule, bounds, direction, restricted, bits, out):
+def best_held_cut(g, h, n, n_bins, totals, units, rule, bounds, direction, restricted, bits, out):
     """See ``cuts.general_cut``; bounds (3,): the node's, direction: the feature's."""
     total_g, total_h, total_n = totals
     unit_g, unit_h, ridge, least_h, least_n = units[0], units[1], rule[0], rule[1], np.int64(rule[3])
@@ -141,7 +141,7 @@ def _numeric(g, h, n, n_bins, totals, units, rule, bounds, direction, restricted
 
 
 @kernel
-def _categorical(g, h, n, n_bins, totals, units, rule, bounds, word, out, left_set):
+def best_held_set(g, h, n, n_bins, totals, units, rule, bounds, word, out, left_set):
     """See ``categories.best_set``. A categorical feature has no direction, but a node may have bounds."""
     unit_g, unit_h = units[0], units[1]
     total_g, total_h, _ = totals
@@ -235,7 +235,7 @@ def _search_node(
             is_categorical = kinds[j] == 1
         if kinds is not None and is_categorical:
             read(cells, is_packed, begin, size, g, h)
-            gains[j] = _categorical(
+            gains[j] = best_held_set(
                 g, h, n, n_bins[j], (total_g, total_h, rows), units, rule, bounds,
                 words[0, j] if words.shape[0] > 0 else np.int64(-1), splits[j], left_sets[j],
             )  # fmt: skip
@@ -243,7 +243,7 @@ def _search_node(
             read_running(cells, is_packed, begin, size - 1, g, h)
             if words.shape[0] > 0:
                 allow_only(random_cut(words[0, j], g, h, n, n_bins[j]), every)
-            gains[j] = _numeric(
+            gains[j] = best_held_cut(
                 g, h, n, n_bins[j], (total_g, total_h, rows), units, rule, bounds, directions[j],
                 restricted or words.shape[0] > 0, bits[j] if restricted else every, splits[j],
             )  # fmt: skip

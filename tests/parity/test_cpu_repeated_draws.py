@@ -92,7 +92,13 @@ def test_repeated_rounds_are_the_references(
 
 @pytest.mark.parametrize(
     "growth",
-    [DepthWise(Limits(8, 3, min_samples_leaf=5)), LeafWise(Limits(6, 8)), LeafWise(Limits(6, 8, min_samples_leaf=3))],
+    [
+        DepthWise(Limits(8, 3, min_samples_leaf=5)),
+        LeafWise(Limits(6, 8)),
+        LeafWise(Limits(6, 8, min_samples_leaf=3)),
+        DepthWise(Limits(8, 3, reg_alpha=0.2, directions=(1, 0, -1, 0))),
+        LeafWise(Limits(6, 8, min_samples_leaf=3, max_delta_step=0.4)),
+    ],
     ids=str,
 )
 @pytest.mark.parametrize("drawn", [{**ROWS, **COLUMNS}, {"sampling": MVS(0.5), **COLUMNS}], ids=["rows", "mvs"])

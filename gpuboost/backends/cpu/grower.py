@@ -25,12 +25,12 @@ from gpuboost.backends.cpu.trees.small_trees import Levels
 from gpuboost.backends.cpu.trees.split_search import Search
 from gpuboost.backends.host.workspace import Workspace
 from gpuboost.backends.numerics.forced_splits import cut_of
-from gpuboost.kernels.common.records import ChildLimits
+from gpuboost.kernels.common.records import ChildLimits, NodeRules
 from gpuboost.kernels.growth import partition
 from gpuboost.records import dataclass
 from gpuboost.types import Array, Candidates, Cuts, Limits, Nodes, Structure, Target
 
-ITERATIONS = 2, 4  # places of the iteration in ``NodeDraws.cuts`` and ``NodeDraws.features``
+ITERATIONS = 2, 4  # places of the iteration in ``NodeRules.cuts`` and ``NodeRules.features``
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,6 +54,12 @@ class OneCall:
     def is_categorical(self) -> bool:
         """True if a feature that competes is categorical."""
         return self.arguments[5] is not None
+
+    @property
+    def directions(self) -> NDArray[np.int64]:
+        """(d,) the direction of each feature, if leaf values have bounds."""
+        directions: NDArray[np.int64] = NodeRules(*self.arguments[-1]).directions[0, 0]
+        return directions
 
     def of_finish(self, leaf_of_row: Array, fields: tuple[Array, ...], sums: tuple[Array, ...]) -> tuple[Any, ...]:
         """Arguments of ``finished.finish`` for a tree of one node."""
@@ -136,7 +142,7 @@ class TreeGrower:
     def in_one_call(self) -> OneCall | None:
         """None if trees take several calls, or several threads."""
         limits, levels = self._limits, self._small_levels()
-        if levels is None or limits.bounded or len(self._tree.node) != self._most:
+        if levels is None or len(self._tree.node) != self._most:
             return None
         arguments, slots = levels.of_root(), self._histograms.all_slots
         if arguments is None or slots is None or self._rows.settlers() > 1:
@@ -186,7 +192,8 @@ class TreeGrower:
         general = levels.is_general
         if self._limits.growth != "leafwise" and not general:
             return levels
-        kind = levels_kind(categorical=self._rows.layout.some_categorical, general=general)
+        categorical = self._rows.layout.some_categorical
+        kind = levels_kind(categorical=categorical, general=general, bounded=levels.is_bounded)
         return levels if levels.suit and BACKGROUND.is_ready(kind, levels.is_compiled) else None
 
     def _grow_small_levels(self, levels: Levels) -> None:
