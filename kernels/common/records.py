@@ -113,7 +113,7 @@ class NodeRules(NamedTuple):
     features: Any  # (5 + s,) int64: see ``packed_search.draw_features``
     bounds: Any  # (v, 3) float64: see ``monotone_split``
     directions: Any  # (1, 1, d) int64, beside bounds: of all features, see ``monotone_split``
-    no_sets: Any  # (0, 0, 8) uint32
+    noise: Any  # (1, 1, 6 + s) uint32: ``Key.words`` of the noise on gains, and bits of its deviation and its table
 
 
 class TreeGradients(NamedTuple):

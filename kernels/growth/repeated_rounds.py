@@ -109,13 +109,15 @@ def _value(addresses, v, trees, begin, sums, limits, directions):
 
 
 @kernel
-def _advance(draws):
+def _advance(rules):
     """Move the streams of a NodeRules on to the next round."""
-    cuts, features = draws[0], draws[1]
+    cuts, features, noise = rules[0], rules[1], rules[4]
     if cuts.shape[0] > 0:
         cuts[2] = (cuts[2] + 1) & np.int64(0x7FFF_FFFF)
     if features.shape[0] > 0:
         features[4] = (features[4] + 1) & np.int64(0x7FFF_FFFF)
+    if noise.shape[0] > 0:
+        noise[0, 0, 2] = (np.int64(noise[0, 0, 2]) + 1) & np.int64(0x7FFF_FFFF)
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""Small trees in one call of one thread whose leaves need several rows, or whose nodes draw cuts or features.
+"""Small trees in one call of one thread whose leaves need several rows, or whose nodes draw cuts, features or noise.
 
 Otherwise they are grown as by ``small_trees``. Trees whose leaf values have bounds may have all of that, too.
 
@@ -10,6 +10,7 @@ repeats rounds of all.
 import numpy as np
 
 from gpuboost.kernels.common.jit import kernel
+from gpuboost.kernels.common.nodes import SUM_G, SUM_H
 from gpuboost.kernels.common.records import (
     Criterion,
     GrowthLimits,
@@ -25,6 +26,7 @@ from gpuboost.kernels.histograms import histogram
 from gpuboost.kernels.splits import packed_search, split
 from gpuboost.kernels.splits.gain import ALPHA
 from gpuboost.kernels.splits.monotone_split import inherit
+from gpuboost.kernels.splits.random_strength import keep_winners
 
 
 @kernel
@@ -56,6 +58,21 @@ def _split_level(n_nodes, nodes, columns, rows, slots, limits, child_limits, cou
 
 
 @kernel
+def _disturb_gains(noise, new_pairs, node, features, gains):
+    """Keep in each line of gains only that of the feature that wins with noise. noise: see NodeRules."""
+    if noise.shape[0] == 0:
+        return
+    sums = np.zeros((gains.shape[0], 2), np.int64)
+    for i in range(new_pairs.shape[0]):
+        for side in range(2):
+            v = new_pairs[i, side]
+            if v >= 0:
+                sums[2 * i + side, 0], sums[2 * i + side, 1] = node[v, SUM_G], node[v, SUM_H]
+    words, numbers = noise[0, 0], noise[0, 0, 4:].view(np.float64)
+    keep_winners(gains, sums, features, numbers[0], numbers[1:], words[0], words[1], words[2], words[3])
+
+
+@kernel
 def _grow(held, kinds, level, limits, nodes, layout, columns, rows, histograms, criterion, rules):
     """Grow the rest of the tree. held: True if leaf values have bounds, else None; the rest as for ``grow``."""
     level, limits, rule = Level(*level), GrowthLimits(*limits), Criterion(*criterion)
@@ -80,6 +97,7 @@ def _grow(held, kinds, level, limits, nodes, layout, columns, rows, histograms, 
             penalties = rule.rule[0], rule.rule[ALPHA], 0.0
             inherit(new_pairs, node, of_rules.directions[0, 0], rule.units, *penalties, of_rules.bounds)
         packed_search.search(layout, kinds, new_pairs, node, histograms, criterion, rules, held, found)
+        _disturb_gains(NodeRules(*rules).noise, new_pairs, node, HistogramLayout(*layout).features, found[0])
         split.pick(new_pairs, nodes, layout, found, slots)
         n_nodes, pairs = _split_level(n_nodes, nodes, columns, rows, slots, limits, child_limits, counts, level.left)
         if pairs <= 0:

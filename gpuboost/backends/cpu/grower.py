@@ -30,7 +30,7 @@ from gpuboost.kernels.growth import partition
 from gpuboost.records import dataclass
 from gpuboost.types import Array, Candidates, Cuts, Limits, Nodes, Structure, Target
 
-ITERATIONS = 2, 4  # places of the iteration in ``NodeRules.cuts`` and ``NodeRules.features``
+ITERATIONS = 2, 4, 2  # places of the iteration in ``cuts``, ``features`` and ``noise`` of ``NodeRules``
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,7 +68,8 @@ class OneCall:
 
     def differs(self, outputs: int) -> bool:
         """True if the trees of so many outputs draw from different streams."""
-        return outputs > 1 and len(self.arguments[-1][0]) > 0
+        rules = NodeRules(*self.arguments[-1])
+        return outputs > 1 and (len(rules.cuts) > 0 or len(rules.noise) > 0)
 
     def begin(self, rounds: int) -> None:
         """Call this before such a call: the next ``TreeGrower.grow`` then clears the whole table.
@@ -136,7 +137,7 @@ class TreeGrower:
         return Structure(nodes, output, target.version, leaf_of_all, leaf_sums, weight=self._weight)
 
     def draw_by(self, candidates: Candidates, output: int) -> None:
-        """Take the streams of a tree's cuts and of its nodes' features from such candidates, which are the same."""
+        """Take the streams of a tree's cuts, noise and nodes' features from such candidates, which are the same."""
         self._search.draw_by(candidates, output)
 
     def in_one_call(self) -> OneCall | None:
@@ -150,7 +151,8 @@ class TreeGrower:
         layout = self._rows.layout
         times = min(limits.max_depth, limits.max_leaves.bit_length())  # the smaller node of a pair alone is summed
         work = len(self._rows) * layout.entries_per_row * times + layout.n_cells * self._most
-        of_nodes = zip(arguments[-1][:2], ITERATIONS, strict=True)  # no stream if there is a Team
+        rules = NodeRules(*arguments[-1])  # or a Team, of which these arrays are empty
+        of_nodes = zip((rules.cuts, rules.features, rules.noise.ravel()), ITERATIONS, strict=True)
         streams = tuple((stream, place, int(stream[place])) for stream, place in of_nodes if len(stream))
         return OneCall(levels.kernel, arguments, slots, least_rows(limits), work, self._tree, streams)
 

@@ -33,7 +33,7 @@ from gpuboost.growth import DepthWise, Growth, LeafWise
 from gpuboost.kernels.growth import small_general_trees as general
 from gpuboost.kernels.growth import small_trees as kernel
 from gpuboost.keys import Key, Stream
-from gpuboost.types import Candidates, Limits, Target
+from gpuboost.types import Candidates, Limits, Noise, Target
 
 SIZES = st.sampled_from([1, 8, 50, 200, 10**9])
 
@@ -115,9 +115,9 @@ def test_leaves_of_several_rows(
 @given(
     st.integers(0, 10**6), st.sampled_from([30, 150, 400, 1500]), st.sampled_from(GRADIENT_KINDS),
     st.sampled_from([1, 2, 20]), st.sampled_from(["depthwise", "leafwise"]), st.sampled_from([2, 250]),
-    st.sampled_from(["cuts", "nodes", "levels", "nodes and cuts"]),
+    st.sampled_from(["cuts", "nodes", "levels", "nodes and cuts", "noise", "nodes and noise", "cuts and noise"]),
 )  # fmt: skip
-def test_cuts_and_features_that_nodes_draw(
+def test_cuts_features_and_noise_that_nodes_draw(
     seed: int, n: int, kind: str, least: int, growth: str, cuts: int, drawn: str
 ) -> None:
     data, key = random_case(seed, n, 4, most_cuts=cuts).data, Key.root(seed)
@@ -125,9 +125,10 @@ def test_cuts_and_features_that_nodes_draw(
     target = Target(0, None, random_gradients(np.random.default_rng(seed), n, kind))
     candidates = Candidates(
         np.arange(data.cuts.n_features, dtype=np.int32),
-        by_node=(2, key / Stream.LEARNERS / 3) if drawn != "cuts" else None,
+        by_node=(2, key / Stream.LEARNERS / 3) if "nodes" in drawn or drawn == "levels" else None,
         by_level=drawn == "levels",
         cuts=key / Stream.EXTRA_TREES / 3 if "cuts" in drawn else None,
+        noise=Noise(1.5, key / Stream.RANDOM_STRENGTH / 3) if "noise" in drawn else None,
     )
     expected = structure_bytes(Reference().grow(data, target, 0, candidates, limits))
     for bins in (data, sparse(data, seed=n)):
@@ -140,7 +141,7 @@ def test_cuts_and_features_that_nodes_draw(
     st.integers(0, 10**6), st.sampled_from([30, 150, 400, 1500]), st.sampled_from(GRADIENT_KINDS),
     st.sampled_from([1, 2, 20]), st.sampled_from(["depthwise", "leafwise"]), st.sampled_from([2, 250]),
     st.sampled_from([0.0, 0.3, 50.0]), st.sampled_from([0.0, 0.05, 1.0, 1e6]), st.sampled_from([0, 1, 2]),
-    st.sampled_from(["all", "cuts", "nodes"]), st.sampled_from([0.0, 0.4]),
+    st.sampled_from(["all", "cuts", "nodes", "noise"]), st.sampled_from([0.0, 0.4]),
 )  # fmt: skip
 def test_leaf_values_within_bounds(
     seed: int, n: int, kind: str, least: int, growth: str, cuts: int, alpha: float, step: float, ordered: int,
@@ -157,6 +158,7 @@ def test_leaf_values_within_bounds(
         np.arange(data.cuts.n_features, dtype=np.int32),
         by_node=(2, key / Stream.LEARNERS / 3) if drawn == "nodes" else None,
         cuts=key / Stream.EXTRA_TREES / 3 if drawn == "cuts" else None,
+        noise=Noise(1.5, key / Stream.RANDOM_STRENGTH / 3) if drawn == "noise" else None,
     )
     expected = structure_bytes(Reference().grow(data, target, 0, candidates, limits))
     for bins in (data, sparse(data, seed=n)):

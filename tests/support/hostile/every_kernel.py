@@ -373,7 +373,12 @@ def _repeated() -> Iterator[tuple[str, Callable[[], object]]]:
     for categories, drawn in product((None, [1]), ({}, {"sampling": 0.5, "learners": 0.5})):
         given = {**drawn, "categorical_features": categories, "n_estimators": 20, "min_samples_leaf": 7}
         yield f"repeated, leaves of seven, {given}", lambda given=given: repeated(given)
-    node_draws = {"extra_trees": True}, {"learners": gb.RandomByNode(2)}, {"learners": gb.RandomByLevel(2)}
+    node_draws: tuple[dict[str, Any], ...] = (
+        {"extra_trees": True},
+        {"learners": gb.RandomByNode(2)},
+        {"learners": gb.RandomByLevel(2)},
+        {"random_strength": 1.0},
+    )
     for categories, drawn, least in product((None, [1]), node_draws, (1, 7)):
         given = {**drawn, "categorical_features": categories, "n_estimators": 20, "min_samples_leaf": least}
         yield f"repeated, {given}", lambda given=given: repeated(given)

@@ -28,7 +28,7 @@ from gpuboost.kernels.splits import columns, extra_trees, random_strength, share
 from gpuboost.kernels.splits.gain import NOISE, SMOOTHING
 from gpuboost.kernels.splits.packed_split import MOST_RIDGE
 from gpuboost.keys import Key
-from gpuboost.types import Array, Candidates, Cuts, Limits
+from gpuboost.types import Array, Candidates, Cuts, Limits, Noise
 
 CELLS_PER_THREAD = 32_768  # below this many cells to search a thread is not worth waking
 ROWS_PER_H = 4  # its place in the rule
@@ -45,6 +45,12 @@ def words_of(cuts: Key | None, sums: Any, features: NDArray[np.int32]) -> NDArra
     words = np.empty((len(sums), len(features)), np.int64)
     extra_trees.draw_words(np.asarray(sums, np.int64), features, *cuts.words, words)
     return words
+
+
+def words_of_noise(noise: Noise) -> NDArray[np.uint32]:
+    """Noise on gains as ``NodeRules`` has it."""
+    numbers = np.concatenate([[noise.deviation], TABLE.ravel()])
+    return np.concatenate([np.array(noise.key.words, np.uint32), numbers.view(np.uint32)]).reshape(1, 1, -1)
 
 
 def _sums_of(nodes: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -93,7 +99,7 @@ class Search:
         self._quick = all_packed and not limits.signed and len(self.root) == 0
         self.counts_rows = limits.min_samples_leaf > 1
         self._of_gains = limits.interactions is None and not limits.symmetric and candidates.weights is None
-        self._of_gains = self._of_gains and not candidates.chooses_by_more and limits.path_smooth == 0.0
+        self._of_gains = self._of_gains and candidates.costs is None and limits.path_smooth == 0.0
         self.begin(rows_per_h, smoothing)
 
     def begin(self, rows_per_h: float, smoothing: float) -> None:
@@ -114,6 +120,7 @@ class Search:
     def draw_by(self, candidates: Candidates, output: int) -> None:
         """Draw from the streams of such candidates, which are otherwise the same."""
         self._candidates, self._cuts = candidates, candidates.random_cuts(output)
+        self.gain_noise = candidates.gain_noise(output)
 
     def searchers(self, pairs: int) -> int:
         """Number of threads to search this many new pairs."""
@@ -133,7 +140,7 @@ class Search:
     @property
     def is_general(self) -> bool:
         """True if that call is one of ``small_general_trees``: rows count, nodes draw, or leaf values have bounds."""
-        draws = self._cuts is not None or self._candidates.by_node is not None
+        draws = self._cuts is not None or self._candidates.by_node is not None or self.gain_noise is not None
         return draws or self.counts_rows or self.bounds is not None
 
     def rules(self, most_nodes: int) -> NodeRules:
@@ -147,7 +154,8 @@ class Search:
             *seed, iteration, _ = key.words
             features = np.concatenate([[count, candidates.by_level, *seed, iteration], streams])
         within = (NO_GAINS, NO_SPLITS) if self.bounds is None else self.bounds.with_room(most_nodes)
-        return NodeRules(cuts, features, *within, NO_SETS)
+        noise = NO_SETS if self.gain_noise is None else words_of_noise(self.gain_noise)
+        return NodeRules(cuts, features, *within, noise)
 
     @property
     def some_features(self) -> bool:
