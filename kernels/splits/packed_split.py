@@ -18,9 +18,9 @@ from gpuboost.kernels.common.vector import (
     running_sums,
     trailing_zeros,
 )
-from gpuboost.kernels.splits.bounded_cut import best_within
 from gpuboost.kernels.splits.extra_trees import cut_between
 from gpuboost.kernels.splits.gain import NOISE, score
+from gpuboost.kernels.splits.monotone_split import best_within
 
 ROOM = 258  # numbers that ``running`` and ``about`` have room for: whole lines of at most 255 cuts, and one more
 MOST_RIDGE = 2.0**62  # units of h: with a larger one, scores could be too small for float32
