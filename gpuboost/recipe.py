@@ -137,13 +137,13 @@ class Recipe:
 
     @property
     def repeats_on_cpu(self) -> bool:
-        """True if a CPU repeats the rounds: they draw nothing but rows, features, and single cuts of one output."""
+        """True if a CPU repeats the rounds: they draw rows, features, and cuts and noise on gains of one output."""
         features, limits = self.learners, self.growth.limits
         known = isinstance(features, AllLearners | RandomGroups | RandomByNode | RandomByLevel)
         if isinstance(features, RandomGroups):
             known = is_one_of(features.groups, ("feature",))
         known = known and not declared(SamplingTraits, self.sampling).weighs_losses
-        plain = limits.random_strength == 0.0 and not (limits.extra_trees and self.loss.n_outputs > 1)
+        plain = self.loss.n_outputs == 1 or not (limits.extra_trees or limits.random_strength > 0.0)
         return known and plain and replace(self, learners=AllLearners()).counts
 
     @property

@@ -41,6 +41,11 @@ FEATURES = {OURS: {"learners": 0.5}, "xgboost": {"colsample_bytree": 0.5}, "ligh
 NODES = {
     OURS: {"learners": "by node"}, "xgboost": {"colsample_bynode": 0.5}, "lightgbm": {"feature_fraction_bynode": 0.5},
 }  # fmt: skip
+RISING = {
+    OURS: {"monotonic_cst": "first"},
+    "xgboost": {"monotone_constraints": "first"},
+    "lightgbm": {"monotone_constraints": "first"},
+}
 VARIATIONS: dict[str, tuple[int | None, dict[str, dict[str, Any]]]] = {
     "half of the rows": (None, ROWS),
     "half of the features": (None, FEATURES),
@@ -49,6 +54,8 @@ VARIATIONS: dict[str, tuple[int | None, dict[str, dict[str, Any]]]] = {
     "GOSS": (None, {OURS: {"sampling": "GOSS"}, "lightgbm": {"data_sample_strategy": "goss"}}),
     "one cut of each feature": (None, {OURS: {"extra_trees": True}, "lightgbm": {"extra_trees": True}}),
     "20 rows a leaf": (None, {OURS: {"min_samples_leaf": 20}, "lightgbm": {"min_data_in_leaf": 20}}),
+    "L1 penalty of 0.5": (None, {OURS: {"reg_alpha": 0.5}, "xgboost": {"alpha": 0.5}, "lightgbm": {"lambda_l1": 0.5}}),
+    "rising with the first column": (None, RISING),
     "31 leaves, leaf-wise": (31, {name: {} for name in (OURS, *PEERS)}),
 }
 """Most leaves, if trees grow leaf-wise, and the options of each library that has them; of GOSS their defaults"""
@@ -121,13 +128,14 @@ def fits(options: Options) -> Finding:
 
 
 def variations(options: Options) -> Finding:
-    """Whole fits on one thread, where rows or features are drawn for each tree, or trees grow leaf-wise."""
+    """Whole fits on one thread that draw rows or features, or whose trees are constrained or grow leaf-wise."""
     from gpuboost import GOSS, RandomByNode
 
     policies: dict[str, Any] = {"GOSS": GOSS(), "by node": RandomByNode(0.5)}
     rows, numbers = [], {}
     for n, d, trees in DRAWN_SHAPES[:1] if options.small else DRAWN_SHAPES:
         x, y = problem(n, d)
+        policies["first"] = 1, *[0] * (d - 1)
         for kind, (leaves, of) in VARIATIONS.items():
             setting, runs = Setting(trees=20 if options.small else trees, leaves=leaves), {}
             for name in beside(options):
@@ -377,7 +385,7 @@ def _microseconds(call: Callable[[Array], Any], x: Array, times: int) -> float:
 
 PARTS = {
     "fits": Part("1,000 to 20,000 rows, 100 to 1,000 trees, one thread and all", fits),
-    "fits-variations": Part("1,000 and 5,000 rows: drawn rows or features, GOSS, leaf-wise trees", variations),
+    "fits-variations": Part("1,000 and 5,000 rows: drawn rows or features, constraints, leaf-wise trees", variations),
     "many": Part("GridSearchCV of small fits over processes and threads", many),
     "first": Part("new processes that fit, or load a model and predict", first),
     "latency": Part("calls that predict 1, 10 and 100 rows by 500 trees", latency),

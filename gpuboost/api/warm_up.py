@@ -41,7 +41,8 @@ def warm_up(kinds: Sequence[str] | None = None, *, n_jobs: int | None = None) ->
     ----------
     kinds : sequence of str or None
         Kinds of fits to prepare for: "regression", "classification", "multiclass", "ranking", "categories", "sparse",
-        "leafwise", "min_samples_leaf", "oblivious", "sampling", "langevin", "contributions". None: all of them.
+        "leafwise", "min_samples_leaf", "monotone", "oblivious", "sampling", "langevin", "contributions". None: all of
+        them. Kernels of "monotone" are also those of ``reg_alpha`` and ``max_delta_step``.
     n_jobs : int or None
         Threads of the fits, as of the estimators.
 
@@ -156,6 +157,7 @@ KINDS: dict[str, Callable[[NDArray[Any], int | None], None]] = {
     "sparse": _sparse,
     "leafwise": _leaf_wise,
     "min_samples_leaf": _with(min_samples_leaf=5),
+    "monotone": _with(monotonic_cst=[1, 0, 0]),
     "oblivious": _with(growth="oblivious"),
     "sampling": _sampling,
     "langevin": _with(langevin=Langevin()),
@@ -168,6 +170,8 @@ REPEATED = {
     "categories": repeated_kind(categorical=True, several=False),
     "sampling": repeated_kind(categorical=False, several=False, draws=True),
     "leafwise": repeated_kind(categorical=False, several=False),
+    "min_samples_leaf": repeated_kind(categorical=False, several=False),
+    "monotone": repeated_kind(categorical=False, several=False),
 }
 """The kernel of repeated rounds of a kind, which fits of two rounds do not need"""
 

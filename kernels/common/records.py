@@ -103,14 +103,17 @@ class Team(NamedTuple):
     left_sets: Any
 
 
-class NodeDraws(NamedTuple):
-    """Draws for the nodes of a small tree. The types are those of ``Team``, so one kernel repeats rounds of both."""
+class NodeRules(NamedTuple):
+    """Further rules for the splits of a small tree. The types are those of ``Team``: one kernel repeats rounds of both.
 
-    cuts: Any  # (4,) int64: ``Key.words`` of the stream of the one cut of each feature; (0,) if all cuts compete
-    features: Any  # (5 + s,) int64: see ``packed_search.draw_features``; (0,) if all features compete
-    no_gains: Any  # (0, 0) float64
-    no_splits: Any  # (0, 0, 4) int64
-    no_sets: Any  # (0, 0, 8) uint32
+    Without a rule its arrays are empty.
+    """
+
+    cuts: Any  # (4,) int64: ``Key.words`` of the stream of the one cut of each feature
+    features: Any  # (5 + s,) int64: see ``packed_search.draw_features``
+    bounds: Any  # (v, 3) float64: see ``monotone_split``
+    directions: Any  # (1, 1, d) int64, beside bounds: of all features, see ``monotone_split``
+    noise: Any  # (1, 1, 6 + s) uint32: ``Key.words`` of the noise on gains, and bits of its deviation and its table
 
 
 class TreeGradients(NamedTuple):

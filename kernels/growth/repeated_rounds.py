@@ -21,7 +21,7 @@ from gpuboost.kernels.growth.repeated_draws import draw, settle
 from gpuboost.kernels.splits.gain import SMOOTHING
 from gpuboost.kernels.splits.packed_split import MOST_RIDGE
 
-GRADIENTS, PACK, GROW, FINISH, NEWTON, ADD = range(6)  # places of the kernels' addresses
+GRADIENTS, PACK, GROW, FINISH, NEWTON, ADD, BOUND = range(7)  # places of the kernels' addresses
 LEAST_ROWS, LEAST_H, RIDGE, ALPHA, MOST = range(5)  # places of the limits
 ROWS_PER_H = 4  # its place in the rule
 
@@ -94,21 +94,30 @@ def _add(addresses, value, factor, steps, leaf_of_row, scores):
 
 
 @kernel
-def _value(addresses, v, trees, begin, sums, limits):
-    """Compute the leaf values of a tree of v nodes."""
-    feature, value = trees.feature[begin : begin + v], trees.value[begin : begin + v]
+def _value(addresses, v, trees, begin, sums, limits, directions):
+    """Compute the leaf values of a tree of v nodes. directions (1, 1, d): of all features, if some have one."""
+    end = begin + v
+    feature, value = trees.feature[begin:end], trees.value[begin:end]
     of_values = (feature, sums[0, :v], sums[1, :v], limits[RIDGE], limits[ALPHA], limits[MOST], value)
     call(addresses[NEWTON], of_values)
+    if addresses[BOUND] == 0:
+        return
+    of_nodes = (feature, trees.left[begin:end], trees.right[begin:end], trees.cover[begin:end])
+    for refined in range(2):  # the values of this step, and those that a refinement of it would leave
+        ridge = 0.0 if refined == 1 else limits[RIDGE]
+        call(addresses[BOUND], (*of_nodes, directions[0, 0], ridge, refined == 1, value))
 
 
 @kernel
-def _advance(draws):
-    """Move the streams of a NodeDraws on to the next round."""
-    cuts, features = draws[0], draws[1]
+def _advance(rules):
+    """Move the streams of a NodeRules on to the next round."""
+    cuts, features, noise = rules[0], rules[1], rules[4]
     if cuts.shape[0] > 0:
         cuts[2] = (cuts[2] + 1) & np.int64(0x7FFF_FFFF)
     if features.shape[0] > 0:
         features[4] = (features[4] + 1) & np.int64(0x7FFF_FFFF)
+    if noise.shape[0] > 0:
+        noise[0, 0, 2] = (np.int64(noise[0, 0, 2]) + 1) & np.int64(0x7FFF_FFFF)
 
 
 @kernel
@@ -119,10 +128,11 @@ def repeat(times, addresses, of_gradients, g, h, of_packing, growth, free_slots,
     A round is not done if a gradient is no number, if the tables have no room for one of its trees, or if units are so
     coarse that its splits need the general search: the caller's verbs know what to do then.
 
-    addresses: (6,) int64 of kernels. of_gradients: arguments of the loss's, which writes g and h, (k, n) float32;
-    of_packing: multiplicities, their sum, and the integers, for ``scale_and_pack``. growth: arguments of
-    ``small_trees.grow`` for the first level of a tree, or of ``small_general_trees.grow``, of which the streams go on
-    with each round; free_slots: the stack of slots that it begins with.
+    addresses: (7,) int64 of kernels, the last one 0 if leaf values need not be in order. of_gradients: arguments of the
+    loss's, which writes g and h, (k, n) float32; of_packing: multiplicities, their sum, and the integers, for
+    ``scale_and_pack``. growth: arguments of ``small_trees.grow`` for the first level of a tree, or of a kernel of
+    ``small_general_trees``, of which the streams go on with each round; free_slots: the stack of slots that it begins
+    with.
     limits: (5,) float64: least rows of a split, least h of a child, ridge, alpha, largest leaf value.
     trees: fields of ``RepeatedTrees``, with room for ``times`` * k of the largest trees; sums (2, v) float64, with room
     for one, and leaves (k, n) int32 are scratch memory. scores (k, n) float64: factor times the leaf values are added.
@@ -159,7 +169,7 @@ def repeat(times, addresses, of_gradients, g, h, of_packing, growth, free_slots,
                 of_drawn = (tree_h[output], of_rows[0])
                 if not settle(of_draws, made, begin, end, n_bins, of_all, *of_drawn, leaf_of_row, sums):
                     return time
-            _value(addresses, used, made, begin, sums, limits)
+            _value(addresses, used, made, begin, sums, limits, growth[15][3])
             sizes[time * k + output] = used
         for output in range(k):
             end_of_tree = begin_of_round + sizes[time * k + output]

@@ -1,14 +1,16 @@
-"""Small trees in one call of one thread whose leaves need several rows, or whose nodes draw cuts or features.
+"""Small trees in one call of one thread whose leaves need several rows, or whose nodes draw cuts, features or noise.
 
-Otherwise they are grown as by ``small_trees``.
+Otherwise they are grown as by ``small_trees``. Trees whose leaf values have bounds may have all of that, too.
 
-A kernel of its own: no tree that ``small_trees`` serves waits for it, and until it is compiled, in the background, such
-trees are grown level by level. Its arguments are those of ``small_trees.grow``, so one kernel repeats rounds of both.
+Kernels of their own: no tree that ``small_trees`` serves waits for them, and until they are compiled, in the
+background, such trees are grown level by level. Their arguments are those of ``small_trees.grow``, so one kernel
+repeats rounds of all.
 """
 
 import numpy as np
 
 from gpuboost.kernels.common.jit import kernel
+from gpuboost.kernels.common.nodes import SUM_G, SUM_H
 from gpuboost.kernels.common.records import (
     Criterion,
     GrowthLimits,
@@ -16,11 +18,15 @@ from gpuboost.kernels.common.records import (
     HistogramLayout,
     Level,
     NodeArrays,
+    NodeRules,
     RowArrays,
 )
 from gpuboost.kernels.growth import partition
 from gpuboost.kernels.histograms import histogram
 from gpuboost.kernels.splits import packed_search, split
+from gpuboost.kernels.splits.gain import ALPHA
+from gpuboost.kernels.splits.monotone_split import inherit
+from gpuboost.kernels.splits.random_strength import keep_winners
 
 
 @kernel
@@ -52,14 +58,23 @@ def _split_level(n_nodes, nodes, columns, rows, slots, limits, child_limits, cou
 
 
 @kernel
-def grow(
-    step, until, part, first, last, kinds, results, level, limits, nodes, layout, columns, rows, histograms, criterion,
-    team,
-):  # fmt: skip
-    """Grow the rest of the tree from BUILD until ON, as ``small_trees.grow`` does; return what that returns.
+def _disturb_gains(noise, new_pairs, node, features, gains):
+    """Keep in each line of gains only that of the feature that wins with noise. noise: see NodeRules."""
+    if noise.shape[0] == 0:
+        return
+    sums = np.zeros((gains.shape[0], 2), np.int64)
+    for i in range(new_pairs.shape[0]):
+        for side in range(2):
+            v = new_pairs[i, side]
+            if v >= 0:
+                sums[2 * i + side, 0], sums[2 * i + side, 1] = node[v, SUM_G], node[v, SUM_H]
+    words, numbers = noise[0, 0], noise[0, 0, 4:].view(np.float64)
+    keep_winners(gains, sums, features, numbers[0], numbers[1:], words[0], words[1], words[2], words[3])
 
-    All nodes are packed. The arguments before ``kinds`` and the results are not read; the last one is a NodeDraws.
-    """
+
+@kernel
+def _grow(held, kinds, level, limits, nodes, layout, columns, rows, histograms, criterion, rules):
+    """Grow the rest of the tree. held: True if leaf values have bounds, else None; the rest as for ``grow``."""
     level, limits, rule = Level(*level), GrowthLimits(*limits), Criterion(*criterion)
     node, slots = NodeArrays(*nodes).node, HistogramArrays(*histograms).slots
     n_nodes, new_pairs, t = level.n_nodes, level.new_pairs, HistogramLayout(*layout).features.shape[0]
@@ -77,9 +92,35 @@ def grow(
             np.empty((2 * pairs, t, 4), np.int64),
             np.empty((2 * pairs, 0 if kinds is None else t, 8), np.uint32),
         )
-        packed_search.search(layout, kinds, new_pairs, node, histograms, criterion, team, found)
+        if held is not None:  # decided when this is compiled
+            of_rules = NodeRules(*rules)
+            penalties = rule.rule[0], rule.rule[ALPHA], 0.0
+            inherit(new_pairs, node, of_rules.directions[0, 0], rule.units, *penalties, of_rules.bounds)
+        packed_search.search(layout, kinds, new_pairs, node, histograms, criterion, rules, held, found)
+        _disturb_gains(NodeRules(*rules).noise, new_pairs, node, HistogramLayout(*layout).features, found[0])
         split.pick(new_pairs, nodes, layout, found, slots)
         n_nodes, pairs = _split_level(n_nodes, nodes, columns, rows, slots, limits, child_limits, counts, level.left)
         if pairs <= 0:
             return n_nodes, pairs
         new_pairs = level.left[:pairs]
+
+
+@kernel
+def grow(
+    step, until, part, first, last, kinds, results, level, limits, nodes, layout, columns, rows, histograms, criterion,
+    team,
+):  # fmt: skip
+    """Grow the rest of the tree from BUILD until ON, as ``small_trees.grow`` does; return what that returns.
+
+    All nodes are packed. The arguments before ``kinds`` and the results are not read; the last one is a NodeRules.
+    """
+    return _grow(None, kinds, level, limits, nodes, layout, columns, rows, histograms, criterion, team)
+
+
+@kernel
+def grow_within_bounds(
+    step, until, part, first, last, kinds, results, level, limits, nodes, layout, columns, rows, histograms, criterion,
+    team,
+):  # fmt: skip
+    """The same where leaf values have bounds, or ``reg_alpha`` brings them nearer to 0; no path smoothing."""
+    return _grow(True, kinds, level, limits, nodes, layout, columns, rows, histograms, criterion, team)

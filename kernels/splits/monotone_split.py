@@ -3,11 +3,15 @@
 Monotonic constraints set bounds, and so does ``max_delta_step``; ``reg_alpha`` and path smoothing are here too. A
 kernel of its own, so that other trees neither pass bounds nor compile code that reads them. ``bounds`` (v, 3): lowest
 and highest leaf value below a node, and the node's own value, to which those below it are drawn.
+
+``best_within`` finds the best cut of a packed node in a fraction of the time of ``best_held_cut``, as ``packed_split``
+does: estimates in float32 tell which few cuts may be the best, and only these get exact gains. Here an estimate is
+never below the score: it has a margin for all of its roundings.
 """
 
 import numpy as np
 
-from gpuboost.kernels.common.jit import kernel
+from gpuboost.kernels.common.jit import inlined, kernel
 from gpuboost.kernels.common.nodes import (
     BEGIN,
     END,
@@ -23,6 +27,7 @@ from gpuboost.kernels.common.nodes import (
     SUM_H,
 )
 from gpuboost.kernels.common.records import Criterion, HistogramArrays, HistogramLayout, NodeSums, Splits
+from gpuboost.kernels.common.vector import LANES, at_least, trailing_zeros, wide_vectors
 from gpuboost.kernels.histograms.cells import CELLS_AT_ONCE, complete, read, read_running, seen
 from gpuboost.kernels.splits.categories import (
     MOST_CATEGORIES,
@@ -44,6 +49,13 @@ from gpuboost.kernels.splits.gain import (
     soft_threshold,
     value_within,
 )
+
+_LOW = np.int64(0xFFFF_FFFF)
+_FARTHEST = 2.0**32  # values in units of g / h are nearer to 0; to clip there lowers no score
+_ONE, _NONE, _MARGIN = np.float32(1.0), np.float32(0.0), np.float32(2.0**-16)
+_REFUSED, _LEAST = np.float32(-np.inf), np.int32(-(2**31))
+_SIGN = np.int32(0x7FFF_FFFF)
+BELOW = 1.0 - 2.0**-20  # a factor of more than the roundings of a number to float32
 
 
 @kernel
@@ -103,7 +115,7 @@ def inherit(new_pairs, node, directions, units, ridge, alpha, smoothing, bounds)
 
 
 @kernel
-def _numeric(g, h, n, n_bins, totals, units, rule, bounds, direction, restricted, bits, out):
+def best_held_cut(g, h, n, n_bins, totals, units, rule, bounds, direction, restricted, bits, out):
     """See ``cuts.general_cut``; bounds (3,): the node's, direction: the feature's."""
     total_g, total_h, total_n = totals
     unit_g, unit_h, ridge, least_h, least_n = units[0], units[1], rule[0], rule[1], np.int64(rule[3])
@@ -141,7 +153,7 @@ def _numeric(g, h, n, n_bins, totals, units, rule, bounds, direction, restricted
 
 
 @kernel
-def _categorical(g, h, n, n_bins, totals, units, rule, bounds, word, out, left_set):
+def best_held_set(g, h, n, n_bins, totals, units, rule, bounds, word, out, left_set):
     """See ``categories.best_set``. A categorical feature has no direction, but a node may have bounds."""
     unit_g, unit_h = units[0], units[1]
     total_g, total_h, _ = totals
@@ -172,6 +184,100 @@ def _categorical(g, h, n, n_bins, totals, units, rule, bounds, word, out, left_s
         return 0.0
     settle_set(order, single, best_sweep, best_size, g, h, n, n_bins, total_h, out, left_set)
     return best
+
+
+@kernel
+def _estimate(running, cuts, shift, total, least, alpha, ridge, low, high, direction, about):
+    """about[b]: no less than the score of both sides of a cut in units of g^2 / h; -inf if it is not allowed.
+
+    running: packed sums of each cut's left side, but for ``shift``. alpha, ridge, low and high, float32, are in units
+    of g, of h, and of g / h; alpha is not above the true one, so that no gradient is taken for smaller than it is.
+    """
+    wide_vectors()
+    for b in range(cuts):
+        left = running[b] + shift
+        right = total - left
+        left_h, right_h = left & _LOW, right & _LOW
+        a, c = np.float32(np.int32(left >> 32)), np.float32(np.int32(right >> 32))
+        p, q = np.float32(np.uint32(left_h)) + ridge, np.float32(np.uint32(right_h)) + ridge
+        both = _ONE / (p * q)
+        r, s = q * both, p * both
+        x = a - alpha if a > alpha else a + alpha if a < -alpha else _NONE
+        y = c - alpha if c > alpha else c + alpha if c < -alpha else _NONE
+        v, w = -x * r, -y * s
+        v, w = low if v < low else high if v > high else v, low if w < low else high if w > high else w
+        of_left, of_right = -(v * (x + x + p * v)), -(w * (y + y + q * w))
+        sizes = abs(v * a) + abs(of_left) + abs(w * c) + abs(of_right)
+        unsure = _MARGIN * (abs(a * r) + abs(v) + abs(c * s) + abs(w))
+        allowed = (left_h >= least) & (right_h >= least) & (direction * (v - w) <= unsure)
+        about[b] = (of_left + of_right) + _MARGIN * sizes if allowed else _REFUSED
+
+
+@kernel
+def _largest(bits, cuts):
+    """The largest of the first numbers. bits: theirs, int32. The order of floats is that of such integers."""
+    top = _LEAST
+    for b in range(cuts):
+        key = bits[b] ^ ((bits[b] >> np.int32(31)) & _SIGN)
+        top = max(top, key)
+    return top
+
+
+@kernel
+def _first_of_largest(about, cuts):
+    """The place of the largest number, the first of equals."""
+    bits = about.view(np.int32)
+    top = _largest(bits, cuts)
+    for b in range(cuts):
+        if bits[b] ^ ((bits[b] >> np.int32(31)) & _SIGN) == top:
+            return b
+    return 0
+
+
+@kernel
+@inlined
+def _gain(left, total, units, ridge, within):
+    """The exact gain of a cut. left: packed sums of its left side."""
+    alpha, low, high, direction, parent, _ = within
+    right = total - left
+    g, h = soft_threshold((left >> 32) * units[0], alpha), (left & _LOW) * units[1]
+    other_g, other_h = soft_threshold((right >> 32) * units[0], alpha), (right & _LOW) * units[1]
+    return both_within(g, h, other_g, other_h, ridge, low, high, 0.0, 0.0, direction) - parent
+
+
+@kernel
+def best_within(running, cuts, shift, total, least, units, ridge, within, about):
+    """The gain and the place of the best allowed cut, the first of equals; -1.0 and 0 if none gains enough.
+
+    within: reg_alpha, the node's bounds, the feature's direction, the node's own score, and what a gain must exceed.
+    """
+    alpha, low, high, direction, parent, floor = within
+    of_value, of_score = units[1] / units[0], units[1] / (units[0] * units[0])
+    _estimate(
+        running, cuts, shift, total, least, np.float32(alpha / units[0] * BELOW), np.float32(ridge / units[1]),
+        np.float32(min(max(low * of_value, -_FARTHEST), _FARTHEST)),
+        np.float32(min(max(high * of_value, -_FARTHEST), _FARTHEST)), np.float32(direction), about,
+    )  # fmt: skip
+    best, cut, first, address = floor, np.int64(-1), np.int64(_first_of_largest(about, cuts)), about.ctypes.data
+    if about[first] == _REFUSED:
+        return -1.0, np.int64(0)
+    gain = _gain(running[first] + shift, total, units, ridge, within)
+    if gain > best:
+        best, cut = gain, first
+    for line in range(0, cuts, LANES):
+        enough = (best + parent) * of_score
+        may = at_least(address + 4 * line, np.float32(enough - (1.0 - BELOW) * abs(enough)))
+        if cuts - line < LANES:
+            may &= (np.uint64(1) << np.uint64(cuts - line)) - np.uint64(1)
+        while may:
+            b = line + np.int64(trailing_zeros(may))
+            may &= may - np.uint64(1)
+            gain = _gain(running[b] + shift, total, units, ridge, within)
+            if gain > best or (gain == best and 0 <= b < cut):
+                best, cut = gain, b
+    if cut < 0:
+        return -1.0, np.int64(0)
+    return best, cut
 
 
 @kernel
@@ -235,7 +341,7 @@ def _search_node(
             is_categorical = kinds[j] == 1
         if kinds is not None and is_categorical:
             read(cells, is_packed, begin, size, g, h)
-            gains[j] = _categorical(
+            gains[j] = best_held_set(
                 g, h, n, n_bins[j], (total_g, total_h, rows), units, rule, bounds,
                 words[0, j] if words.shape[0] > 0 else np.int64(-1), splits[j], left_sets[j],
             )  # fmt: skip
@@ -243,7 +349,7 @@ def _search_node(
             read_running(cells, is_packed, begin, size - 1, g, h)
             if words.shape[0] > 0:
                 allow_only(random_cut(words[0, j], g, h, n, n_bins[j]), every)
-            gains[j] = _numeric(
+            gains[j] = best_held_cut(
                 g, h, n, n_bins[j], (total_g, total_h, rows), units, rule, bounds, directions[j],
                 restricted or words.shape[0] > 0, bits[j] if restricted else every, splits[j],
             )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Split search of packed nodes whose leaves need several rows, or for which cuts or features are drawn.
+"""Split search of packed nodes whose leaves need several rows, or their values bounds, or that draw cuts or features.
 
 It finds what ``split`` does, by faster kernels of each feature.
 """
@@ -11,16 +11,17 @@ from gpuboost.kernels.common.records import (
     Criterion,
     HistogramArrays,
     HistogramLayout,
-    NodeDraws,
+    NodeRules,
     NodeSums,
     SearchScratch,
     Splits,
 )
-from gpuboost.kernels.histograms.cells import CELLS_AT_ONCE, complete, read
+from gpuboost.kernels.histograms.cells import CELLS_AT_ONCE, complete, read, read_running
 from gpuboost.kernels.sampling import feature_subsets
 from gpuboost.kernels.splits.categories import best_set
-from gpuboost.kernels.splits.extra_trees import draw_words
-from gpuboost.kernels.splits.gain import score
+from gpuboost.kernels.splits.extra_trees import allow_only, draw_words, random_cut
+from gpuboost.kernels.splits.gain import ALPHA, NOISE, score, soft_threshold
+from gpuboost.kernels.splits.monotone_split import best_held_cut, best_held_set, side_score
 from gpuboost.kernels.splits.packed_split import ROOM, best_counted_cut, best_cut, best_random_cut, least_units
 
 
@@ -39,37 +40,39 @@ def draw_features(draw, v, depth, drawn, may):
 
 
 @kernel
-def search(layout, kinds, new_pairs, node, histograms, criterion, draws, results):
+def search(layout, kinds, new_pairs, node, histograms, criterion, rules, held, results):
     """All features of every new pair: complete both histograms, then look for the best splits.
 
-    The arguments are those of ``split.search``; draws: NodeDraws. The rule must be one of which ``split.search`` needs
-    the general case for nothing but ``min_samples_leaf`` and drawn cuts, and the counts must be complete.
+    The arguments are those of ``split.search``; rules: NodeRules; held: True if leaf values have bounds, else None. The
+    rule must be one of which ``split.search`` needs the general case for nothing but ``min_samples_leaf`` and drawn
+    cuts, or ``monotone_split.search`` for nothing but these and bounds, and the counts must be complete.
     """
-    draws = NodeDraws(*draws)
+    rules = NodeRules(*rules)
     layout, histograms = HistogramLayout(*layout), HistogramArrays(*histograms)
     criterion, results = Criterion(*criterion), Splits(*results)
     of, counts, starts, t = histograms.of, histograms.counts, layout.starts, layout.features.shape[0]
-    of_categories, counted = 0 if kinds is None else 257, counts.shape[1] > 0
+    counted = counts.shape[1] > 0
+    some_cuts, some_features = rules.cuts.shape[0] > 0, rules.features.shape[0] > 0
+    of_sums = 257 if kinds is not None or (held is not None and some_cuts) else 0
     scratch = SearchScratch(
-        np.empty(of_categories, np.int64), np.empty(of_categories, np.int64),
-        np.empty(of_categories if counted else 0, np.int64), np.empty(0), np.empty(ROOM, np.int64),
-        np.empty(ROOM, np.float32), np.empty(ROOM, np.int64), np.empty(0, np.uint32),
+        np.empty(of_sums, np.int64), np.empty(of_sums, np.int64),
+        np.empty(of_sums if counted else 0, np.int64), np.empty(0), np.empty(ROOM, np.int64),
+        np.empty(ROOM, np.float32), np.empty(ROOM, np.int64), np.empty(8 if held is not None else 0, np.uint32),
     )  # fmt: skip
     least, shared = least_units(criterion.units[1], criterion.rule[1]), np.empty((new_pairs.shape[0], 0), np.int64)
-    some_cuts, some_features = draws.cuts.shape[0] > 0, draws.features.shape[0] > 0
     words, sums_of_nodes = np.empty((2 if some_cuts else 0, t), np.int64), np.empty((2, 2), np.int64)
     may, drawn = np.empty((2 if some_features else 0, t), np.bool_), np.empty(0, np.int32)
     if some_features:
-        drawn = np.empty(min(draws.features[0], t), np.int32)
+        drawn = np.empty(min(rules.features[0], t), np.int32)
     for i in range(new_pairs.shape[0]):
         for side in range(2):
             v = new_pairs[i, side]
             if v >= 0 and node[v, STATE] == NEW:
                 sums_of_nodes[side, 0], sums_of_nodes[side, 1] = node[v, SUM_G], node[v, SUM_H]
                 if some_features:
-                    draw_features(draws.features, v, node[v, DEPTH], drawn, may[side])
+                    draw_features(rules.features, v, node[v, DEPTH], drawn, may[side])
                 if some_cuts:
-                    of_stream = draws.cuts[0], draws.cuts[1], draws.cuts[2], draws.cuts[3]
+                    of_stream = rules.cuts[0], rules.cuts[1], rules.cuts[2], rules.cuts[3]
                     draw_words(sums_of_nodes[side : side + 1], layout.features, *of_stream, words[side : side + 1])
         begin = 0
         while begin < t:  # so many features at a time as have their cells, of three nodes, in the nearest cache
@@ -82,11 +85,19 @@ def search(layout, kinds, new_pairs, node, histograms, criterion, draws, results
                 if v >= 0 and node[v, STATE] == NEW:
                     slot = node[v, SLOT]
                     sums = NodeSums(node[v, END] - node[v, BEGIN], True, node[v, SUM_G], node[v, SUM_H])
-                    _search_node(
-                        of[slot], counts[slot if counted else 0], sums, layout, kinds, criterion, least, begin, end,
-                        scratch, may[side if some_features else 0 : side + 1],
-                        words[side if some_cuts else 0 : side + 1], results, 2 * i + side,
-                    )  # fmt: skip
+                    cells, of_counts = of[slot], counts[slot if counted else 0]
+                    compete = may[side if some_features else 0 : side + 1]
+                    drawn_words = words[side if some_cuts else 0 : side + 1]
+                    if held is None:  # decided when this is compiled
+                        _search_node(
+                            cells, of_counts, sums, layout, kinds, criterion, least, begin, end, scratch, compete,
+                            drawn_words, results, 2 * i + side,
+                        )  # fmt: skip
+                    else:
+                        _search_held_node(
+                            rules.bounds[v], rules.directions[0, 0], cells, of_counts, sums, layout, kinds, criterion,
+                            least, begin, end, scratch, compete, drawn_words, results, 2 * i + side,
+                        )  # fmt: skip
             begin = end
 
 
@@ -129,6 +140,50 @@ def _search_node(cells, counts, sums, layout, kinds, criterion, least, first, la
             )  # fmt: skip
         else:
             gains[j] = best_counted_cut(
-                cells, counts, begin, size - 1, total, parent, least, units, rule, rows, scratch.running, scratch.about,
-                scratch.places, splits[j],
+                cells, counts, begin, size - 1, total, parent, least, units, rule, rows, None, scratch.running,
+                scratch.about, scratch.places, splits[j],
+            )  # fmt: skip
+
+
+@kernel
+def _search_held_node(
+    bounds, directions, cells, counts, sums, layout, kinds, criterion, least, first, last, scratch, may, words, results,
+    line,
+):  # fmt: skip
+    """The same where leaf values have bounds. bounds (3,): those of the node; directions (d,): of all features."""
+    gains, splits, left_sets = results.gains[line], results.splits[line], results.left_sets[line]
+    units, rule, starts, low, high = criterion.units, criterion.rule, layout.starts, bounds[0], bounds[1]
+    total, total_g, total_h = (sums.g << 32) + sums.h, sums.g * units[0], sums.h * units[1]
+    parent = side_score(soft_threshold(total_g, rule[ALPHA]), total_h, rule[0], low, high, 0.0, 0.0)
+    floor = max(rule[2], NOISE * max(abs(parent), score(total_g, total_h, rule[0])))
+    for j in range(first, last):
+        begin, size = np.int64(starts[j]), np.int64(starts[j + 1]) - np.int64(starts[j])
+        gains[j] = 0.0
+        if low >= high or (may.shape[0] > 0 and not may[0, j]):  # all leaves below have one value
+            continue
+        is_categorical, direction = False, directions[layout.features[j]]
+        if kinds is not None:
+            is_categorical = kinds[j] == 1
+        if not is_categorical and words.shape[0] == 0:
+            within = (rule[ALPHA], low, high, direction, parent, floor)
+            gains[j] = best_counted_cut(
+                cells, counts, begin, size - 1, total, parent, least, units, rule, sums.rows, within, scratch.running,
+                scratch.about, scratch.places, splits[j],
+            )  # fmt: skip
+            continue
+        totals, within_bounds, n_bins = (sums.g, sums.h, sums.rows), (low, high, 0.0), layout.n_bins[j]
+        for c in range(size if scratch.n.shape[0] > 0 else 0):
+            scratch.n[c] = counts[begin + c]
+        if kinds is not None and is_categorical:
+            read(cells, True, begin, size, scratch.g, scratch.h)
+            gains[j] = best_held_set(
+                scratch.g, scratch.h, scratch.n, n_bins, totals, units, rule, within_bounds,
+                words[0, j] if words.shape[0] > 0 else np.int64(-1), splits[j], left_sets[j],
+            )  # fmt: skip
+        else:
+            read_running(cells, True, begin, size - 1, scratch.g, scratch.h)
+            allow_only(random_cut(words[0, j], scratch.g, scratch.h, scratch.n, n_bins), scratch.bits)
+            gains[j] = best_held_cut(
+                scratch.g, scratch.h, scratch.n, n_bins, totals, units, rule, within_bounds, direction, True,
+                scratch.bits, splits[j],
             )  # fmt: skip

@@ -20,6 +20,7 @@ from gpuboost.kernels.common.vector import (
 )
 from gpuboost.kernels.splits.extra_trees import cut_between
 from gpuboost.kernels.splits.gain import NOISE, score
+from gpuboost.kernels.splits.monotone_split import best_within
 
 ROOM = 258  # numbers that ``running`` and ``about`` have room for: whole lines of at most 255 cuts, and one more
 MOST_RIDGE = 2.0**62  # units of h: with a larger one, scores could be too small for float32
@@ -153,10 +154,11 @@ def best_cut(own, begin, n_bins, total, parent, least, units, rule, rows, runnin
 
 @kernel
 @inlined
-def _best_between(own, begin, first, last, shift, total, parent, least, units, rule, rows, running, about, places):
+def _best_between(own, begin, first, last, shift, total, parent, least, units, rule, rows, within, running, about,
+                  places):  # fmt: skip
     """The gain, the bin and the packed left sums of the best of the cuts behind bins first .. last; -1.0 if none.
 
-    shift: packed sums of the missing values, if they go left. The rest as for ``best_cut``.
+    shift: packed sums of the missing values, if they go left. The rest as for ``best_counted_cut``.
     """
     for c in range(begin, begin + first):
         shift += own[c]
@@ -166,43 +168,53 @@ def _best_between(own, begin, first, last, shift, total, parent, least, units, r
         cuts = _sum_occupied(stored, running, places)
     else:
         _sum_all(stored, running)
-    gain, cut = _best(running, cuts, shift, total, least, units, rule[0], parent, about)
+    if within is None:  # decided when this is compiled
+        gain, cut = _best(running, cuts, shift, total, least, units, rule[0], parent, about)
+    else:
+        gain, cut = best_within(running, cuts, shift, total, least, units, rule[0], within, about)
     return gain, first + (places[cut] if some else cut), running[cut] + shift
 
 
 @kernel
 @inlined
-def best_counted_cut(own, counts, begin, n_bins, total, parent, least, units, rule, rows, running, about, places,
-                     out):  # fmt: skip
-    """``best_cut`` where each side needs rule[3] rows. counts: numbers of rows by cell; rows: all of the node.
+def best_counted_cut(own, counts, begin, n_bins, total, parent, least, units, rule, rows, within, running, about,
+                     places, out):  # fmt: skip
+    """``best_cut`` where each side needs rule[3] rows, or leaf values have bounds.
 
-    The more bins go left, the more rows do. So the cuts that leave enough rows on both sides are next to each other.
+    counts: numbers of rows by cell, (0,) if rows do not count; rows: all of the node. within: see ``best_within``; None
+    if there are no bounds. The more bins go left, the more rows do. So the cuts that leave enough rows on both sides
+    are next to each other.
     """
-    total_h, missing, missing_rows = total & _LOW, own[begin + n_bins], counts[begin + n_bins]
+    total_h, missing, counted, missing_rows = total & _LOW, own[begin + n_bins], counts.shape[0] > 0, np.int64(0)
+    if counted:
+        missing_rows = np.int64(counts[begin + n_bins])
     some_missing, least_rows = missing != 0 or missing_rows != 0, np.int64(rule[3])
     cuts = n_bins if some_missing else n_bins - 1
-    if cuts < 1 or total_h < 2 * least or rows < 2 * least_rows:
+    if cuts < 1 or total_h < 2 * least or (counted and rows < 2 * least_rows):
         return 0.0
     best, cut, left, missing_left = -1.0, 0, np.int64(0), 0
     for side in range(2 if some_missing and cuts > 1 else 1):
         end = cuts - side
-        first, lefts = 0, side * missing_rows + counts[begin]
-        while first < end and lefts < least_rows:
-            first += 1
-            lefts += counts[begin + first]
-        last, rights = n_bins - 1, (1 - side) * missing_rows
-        while last >= first and (last >= end or rights < least_rows):
-            rights += counts[begin + last]
-            last -= 1
+        first, last = 0, end - 1
+        if counted:
+            lefts = side * missing_rows + counts[begin]
+            while first < end and lefts < least_rows:
+                first += 1
+                lefts += counts[begin + first]
+            last, rights = n_bins - 1, (1 - side) * missing_rows
+            while last >= first and (last >= end or rights < least_rows):
+                rights += counts[begin + last]
+                last -= 1
         if last < first:
             continue
         shift = missing if side == 1 else np.int64(0)
         other_best, other, other_left = _best_between(
-            own, begin, first, last, shift, total, parent, least, units, rule, rows, running, about, places
+            own, begin, first, last, shift, total, parent, least, units, rule, rows, within, running, about, places
         )
         if other_best > best or (other_best == best and other < cut):
             best, cut, left, missing_left = other_best, other, other_left, side
-    if not best > max(rule[2], NOISE * parent):
+    floor = max(rule[2], NOISE * parent) if within is None else within[5]
+    if not best > floor:
         return 0.0
     out[0], out[1], out[2], out[3] = cut, missing_left, left >> 32, left & _LOW
     if not some_missing:  # none seen here: a missing value follows the heavier child

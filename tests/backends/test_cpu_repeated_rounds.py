@@ -9,7 +9,7 @@ from weakref import ref
 import numpy as np
 import pytest
 from support.builders import model_bytes, random_case, sparse
-from support.examples import daily
+from support.examples import crossed, daily
 from support.repeated_rounds import Counted, counted, watched
 
 import gpuboost as gb
@@ -30,6 +30,7 @@ from gpuboost.types import Limits, Progress
 __all__ = ["counted"]
 
 GROWTH = DepthWise(Limits(8, 3))
+QUANTILES = {"loss": losses.AbsoluteError(), "step": automatic(losses.AbsoluteError())}
 LEAF_WISE = [LeafWise(Limits(*limits)) for limits in ((2, 62), (31, 62), (31, 4), (255, 62))]
 
 
@@ -89,6 +90,43 @@ def test_rounds_of_trees_whose_leaves_need_several_rows(
 ) -> None:
     case = random_case(5, 300, 4, target=target, weights=weights, categorical=categorical)
     recipe = Recipe(loss, 12, 0.3, growth)
+    expected = watched(recipe, case, Reference())
+    for rows in (case.data, sparse(case.data)):
+        counted.calls.clear()
+        assert watched(recipe, replace(case, data=rows), Cpu(1), together=5) == expected
+        assert counted.calls == [5, 5, 1]
+
+
+HELD: list[dict[str, Any]] = [
+    {"reg_alpha": 0.1},
+    {"directions": (1, 0, -1, 0)},
+    {"max_delta_step": 0.3, "directions": (0, 1, 0, 1), "min_samples_leaf": 7},
+    {"reg_alpha": 0.1, "max_delta_step": 0.3},
+]
+
+
+@pytest.mark.parametrize(
+    ("held", "growth", "loss", "target", "weights"),
+    crossed(
+        HELD,
+        [DepthWise(Limits(32, 5)), LeafWise(Limits(31, 62))],
+        [
+            (losses.Logistic(), "binary", "whole"),
+            (losses.SquaredError(), "real", "real"),
+            (losses.Softmax(3), "3", "none"),
+            (losses.Poisson(), "positive", "none"),
+        ],
+    ),
+)
+@pytest.mark.parametrize("categorical", daily([0.0, 0.5], 1))
+def test_rounds_of_leaf_values_within_bounds(
+    held: dict[str, Any], growth: Any, loss: Any, target: str, weights: str, categorical: float, counted: Counted
+) -> None:
+    case = random_case(5, 300, 4, target=target, weights=weights, categorical=categorical)
+    if "directions" in held:  # of one score a row, and of numbers
+        of_numbers = np.where(case.data.cuts.is_categorical, 0, held["directions"])
+        held = {**held, "directions": tuple(of_numbers.tolist()) if loss.n_outputs == 1 else None}
+    recipe = Recipe(loss, 12, 0.3, replace(growth, limits=replace(growth.limits, **held)))
     expected = watched(recipe, case, Reference())
     for rows in (case.data, sparse(case.data)):
         counted.calls.clear()
@@ -170,11 +208,12 @@ def test_gradients_that_are_no_numbers_are_refused_by_the_verbs(counted: Counted
 @pytest.mark.parametrize(
     "differing",
     [
-        {"loss": losses.AbsoluteError(), "step": automatic(losses.AbsoluteError())},
+        QUANTILES,
         {"growth": Oblivious(Limits(4, 2))},
-        {"growth": DepthWise(Limits(4, 2, min_samples_leaf=3, reg_alpha=0.1))},
-        {"growth": DepthWise(Limits(4, 2, directions=(1, 0, 0)))},
-        {"growth": DepthWise(Limits(4, 2, reg_alpha=0.1))},
+        {"growth": DepthWise(Limits(4, 2, path_smooth=3.0))},
+        {"growth": DepthWise(Limits(4, 2, directions=(1, 0, 0), path_smooth=3.0))},
+        {**QUANTILES, "growth": DepthWise(Limits(4, 2, directions=(1, 0, 0)))},
+        {"growth": Oblivious(Limits(4, 2, reg_alpha=0.1))},
         {"growth": DepthWise(Limits(2, 1))},
         {"growth": LeafWise(Limits(4_000, 62, min_samples_leaf=3))},
         {"growth": LeafWise(Limits(4_000, 62))},  # splits of which are speculative
@@ -254,6 +293,23 @@ def test_a_kernel_for_other_types_is_not_compiled(counted: Counted, monkeypatch:
     assert watched(recipe, case, Cpu(1), together=5) == watched(recipe, case, Reference())
     assert counted.calls == [0, 0, 0]
     assert len(kernel.repeat.overloads) == before
+
+
+@pytest.mark.parametrize("held", [{"reg_alpha": 0.5}, {"monotonic_cst": [1, -1, 0]}], ids=str)
+def test_a_fit_within_bounds_may_stop_early(held: dict[str, Any], counted: Counted) -> None:
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(300, 3))
+    x[rng.random((300, 3)) < 0.1] = np.nan
+    y = np.nan_to_num(x[:, 0]) + rng.normal(size=300) > 0
+    model = gb.GradientBoostingClassifier(
+        n_estimators=60, learning_rate=0.5, max_depth=4, device="cpu", n_jobs=1, early_stopping_rounds=5, **held
+    )
+    model.fit(x[100:], y[100:], eval_set=[(x[:100], y[:100])])
+    found = model.evals_result_, model.best_iteration_, model_bytes(model.ensemble_)
+    assert sum(counted.calls) > 5
+    model.set_params(callbacks=[lambda record: None])  # then rounds are done one by one
+    model.fit(x[100:], y[100:], eval_set=[(x[:100], y[:100])])
+    assert (model.evals_result_, model.best_iteration_, model_bytes(model.ensemble_)) == found
 
 
 @pytest.mark.parametrize("classes", daily([2, 3], 1))

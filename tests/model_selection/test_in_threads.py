@@ -86,7 +86,7 @@ def test_chains_are_those_of_one_thread(
     [
         ({}, True),  # its rounds are repeated by a kernel
         ({"sampling": gb.MVS(0.5), "learners": 0.5}, True),
-        ({"random_strength": 1.0}, False),
+        ({"random_strength": 1.0}, True),
         ({"n_estimators": 20}, False),  # too few to be repeated
         ({"callbacks": [print]}, False),
         ({"verbose": 1}, False),

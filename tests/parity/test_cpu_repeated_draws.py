@@ -92,7 +92,13 @@ def test_repeated_rounds_are_the_references(
 
 @pytest.mark.parametrize(
     "growth",
-    [DepthWise(Limits(8, 3, min_samples_leaf=5)), LeafWise(Limits(6, 8)), LeafWise(Limits(6, 8, min_samples_leaf=3))],
+    [
+        DepthWise(Limits(8, 3, min_samples_leaf=5)),
+        LeafWise(Limits(6, 8)),
+        LeafWise(Limits(6, 8, min_samples_leaf=3)),
+        DepthWise(Limits(8, 3, reg_alpha=0.2, directions=(1, 0, -1, 0))),
+        LeafWise(Limits(6, 8, min_samples_leaf=3, max_delta_step=0.4)),
+    ],
     ids=str,
 )
 @pytest.mark.parametrize("drawn", [{**ROWS, **COLUMNS}, {"sampling": MVS(0.5), **COLUMNS}], ids=["rows", "mvs"])
@@ -195,19 +201,22 @@ def test_gradients_that_are_no_numbers_are_refused_by_the_verbs(counted: Counted
         {"extra": True},
         {"extra": True, "learners": RandomByNode(3), **ROWS},
         {"extra": True, **COLUMNS},
+        {"strength": 1.0},
+        {"strength": 0.5, "extra": True, "learners": RandomByNode(3), **ROWS},
     ],
     ids=str,
 )
-def test_rounds_whose_nodes_draw_cuts_or_features(
+def test_rounds_whose_nodes_draw_cuts_features_or_noise(
     growth: Any, least: int, loss: Any, categorical: float, drawn: dict[str, Any], counted: Counted
 ) -> None:
     target = "3" if isinstance(loss, Softmax) else "real"
     case = random_case(8, 250, 4, categorical=categorical, target=target)
-    limits = Limits(31, 5, least, extra_trees=drawn.get("extra", False))
-    rules = {name: rule for name, rule in drawn.items() if name != "extra"}
+    by_output = {"extra_trees": drawn.get("extra", False), "random_strength": drawn.get("strength", 0.0)}
+    rules = {name: rule for name, rule in drawn.items() if name not in ("extra", "strength")}
+    limits = Limits(31, 5, least, **by_output)
     recipe = replace(Recipe(loss, 12, 0.3, growth(limits)), **rules)
     assert watched(recipe, case, Cpu(1), together=5) == watched(recipe, case, Reference())
-    repeats = not ("extra" in drawn and target == "3")  # cuts of several trees are drawn from several streams
+    repeats = not (any(by_output.values()) and target == "3")  # several trees draw these from several streams
     assert counted.calls == ([5, 5, 1] if repeats else [0] * 11)
 
 
@@ -219,9 +228,8 @@ def test_rounds_whose_nodes_draw_cuts_or_features(
         {"sampling": ImportanceSampling(0.5, score="gradient", variance_control="none")},
         {"sampling": ImportanceSampling(0.5, variance_control="node")},
         {"learners": RandomGroups(2, "root")},
-        {**ROWS, "growth": DepthWise(Limits(4, 2, random_strength=1.0))},
+        {**ROWS, "loss": Softmax(3), "growth": DepthWise(Limits(4, 2, random_strength=1.0))},
         {**ROWS, "loss": Softmax(3), "growth": DepthWise(Limits(4, 2, extra_trees=True))},
-        {"learners": RandomByNode(2), "growth": DepthWise(Limits(4, 2, random_strength=1.0))},
         {"sampling": UniformSampling(0.5, variance_control="horvitz_thompson")},
     ],
     ids=str,
@@ -279,9 +287,9 @@ def test_the_report_is_that_of_rounds_one_by_one(
 def test_a_recipe_says_whether_a_cpu_repeats_its_rounds() -> None:
     plain = Recipe(SquaredError(), 4)
     extra, noisy = DepthWise(Limits(4, 2, extra_trees=True)), DepthWise(Limits(4, 2, random_strength=1.0))
-    known = [ROWS, {"sampling": MVS(0.5), **COLUMNS}, {"learners": RandomByNode(2), "growth": extra}, {}]
+    known = [ROWS, {"sampling": MVS(0.5), **COLUMNS}, {"learners": RandomByNode(2), "growth": extra}, {"growth": noisy}]
     others = [
-        {"sampling": ImportanceSampling(0.5, score="loss")}, {"learners": RandomGroups(2, "root")}, {"growth": noisy},
-        {"loss": Softmax(3), "growth": extra},
+        {"sampling": ImportanceSampling(0.5, score="loss")}, {"learners": RandomGroups(2, "root")},
+        {"loss": Softmax(3), "growth": noisy}, {"loss": Softmax(3), "growth": extra},
     ]  # fmt: skip
-    assert [replace(plain, **drawn).repeats_on_cpu for drawn in (*known, *others)] == [True] * 4 + [False] * 4
+    assert [replace(plain, **drawn).repeats_on_cpu for drawn in ({}, *known, *others)] == [True] * 5 + [False] * 4

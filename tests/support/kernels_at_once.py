@@ -19,5 +19,6 @@ def leave_all_to_kernels() -> None:
     HELPER.start = lambda *_, **__: None  # type: ignore[method-assign]
     background.start_process = lambda *_, **__: None  # type: ignore[assignment]
     both = (False, True)
-    of_levels = {background.levels_kind(categorical=kinds, general=general) for kinds in both for general in both}
+    more: tuple[dict[str, bool], ...] = {}, {"general": True}, {"bounded": True}
+    of_levels = {background.levels_kind(categorical=kinds, **of_kind) for kinds in both for of_kind in more}
     background.is_noted = {background.PREDICTION, *of_levels}.__contains__  # type: ignore[assignment]

@@ -15,7 +15,10 @@ from support.examples import examples
 from threadpoolctl import threadpool_limits
 
 import gpuboost as gb
-from gpuboost.backends.numerics.monotone import held, in_order
+from gpuboost.backends.cpu.backend import Cpu
+from gpuboost.backends.numerics.monotone import bound_leaves, held, in_order
+from gpuboost.testing.cases import random_case
+from gpuboost.types import FittedTree, Limits, Nodes
 
 Array = np.ndarray
 GRID = np.linspace(-1.3, 1.3, 60)
@@ -222,3 +225,24 @@ def test_values_in_order_are_left_alone_and_others_are_parted() -> None:
     upside_down = type(tree)(tree.nodes, -tree.value, tree.output, tree.version)
     assert not in_order(upside_down, directions)
     assert in_order(held(upside_down, directions, 0.0), directions)
+
+
+@settings(max_examples=examples(200))
+@given(st.integers(0, 10**6), st.integers(0, 30), st.booleans(), st.sampled_from([0.0, 1.0]), st.booleans())
+def test_a_cpu_holds_values_to_their_order(seed: int, splits: int, refined: bool, ridge: float, in_order: bool) -> None:
+    rng, v = np.random.default_rng(seed), 2 * splits + 1
+    feature, left, right = np.full(v, -1, np.int32), np.zeros(v, np.int32), np.zeros(v, np.int32)
+    leaves = [0]
+    for split in range(splits):
+        node = leaves.pop(int(rng.integers(len(leaves))))
+        feature[node], left[node], right[node] = rng.integers(0, 3), 2 * split + 1, 2 * split + 2
+        leaves += [2 * split + 1, 2 * split + 2]
+    value = np.where(feature < 0, 0.5 if in_order else np.round(rng.normal(size=v), 1), 0.0)
+    more = np.zeros(v, np.int32), np.zeros(v, np.bool_), np.zeros(v), rng.integers(0, 9, v) * 0.25
+    bins, missing, gain, cover = more
+    nodes = Nodes(feature, bins, missing, left, right, gain, cover, np.ones(v, np.int64), np.zeros((v, 8), np.uint32))
+    case, tree = random_case(0, 20, 3, categorical=0.0), FittedTree(nodes, value, 0, 0)
+    limits = Limits(v, directions=(1, -1, 0), reg_lambda=ridge)
+    expected = bound_leaves(tree, case.data.cuts, limits, refined=refined)
+    found = Cpu(1).bound_leaves(tree, np.zeros(20, np.int32), case.data, limits, refined=refined)
+    assert found.value.tobytes() == expected.value.tobytes()

@@ -16,7 +16,7 @@ from gpuboost.backends.cpu import sums as cpu_sums
 from gpuboost.backends.cpu.compilation.warm_up import HELPER, load_numba
 from gpuboost.backends.cpu.explanations import Explanations
 from gpuboost.backends.cpu.growth import CpuGrowth
-from gpuboost.backends.cpu.leaves import compact, wide, with_values
+from gpuboost.backends.cpu.leaves import bound_leaves, compact, wide, with_values
 from gpuboost.backends.cpu.numpy_prediction import NumpyPrediction
 from gpuboost.backends.cpu.repeated_rounds import RepeatedRounds
 from gpuboost.backends.cpu.trees.histograms import PACKED_ROWS
@@ -26,7 +26,6 @@ from gpuboost.backends.host.threads import RowShares, ThreadPool
 from gpuboost.backends.host.workspace import Workspaces
 from gpuboost.backends.numerics import line_search, sketches
 from gpuboost.backends.numerics.leaf_values import climbed, whole_weights
-from gpuboost.backends.numerics.monotone import bound_leaves
 from gpuboost.backends.numerics.probabilities import ProbabilityRule
 from gpuboost.backends.numerics.random_trees import counted, random_structure
 from gpuboost.backends.optional_verbs import Repeated
@@ -294,7 +293,9 @@ class Cpu:
     def bound_leaves(
         self, tree: FittedTree, leaf_of_row: Array, data: TrainingSet, limits: Limits, *, refined: bool = False
     ) -> FittedTree:
-        return bound_leaves(tree, data.cuts, limits, refined=refined)
+        bounded = bound_leaves(tree, data.cuts, limits, refined=refined)
+        self._rounds.note("bound_leaves", bounded, tree, limits, refined)
+        return bounded
 
     # the model
 

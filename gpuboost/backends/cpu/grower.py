@@ -25,12 +25,12 @@ from gpuboost.backends.cpu.trees.small_trees import Levels
 from gpuboost.backends.cpu.trees.split_search import Search
 from gpuboost.backends.host.workspace import Workspace
 from gpuboost.backends.numerics.forced_splits import cut_of
-from gpuboost.kernels.common.records import ChildLimits
+from gpuboost.kernels.common.records import ChildLimits, NodeRules
 from gpuboost.kernels.growth import partition
 from gpuboost.records import dataclass
 from gpuboost.types import Array, Candidates, Cuts, Limits, Nodes, Structure, Target
 
-ITERATIONS = 2, 4  # places of the iteration in ``NodeDraws.cuts`` and ``NodeDraws.features``
+ITERATIONS = 2, 4, 2  # places of the iteration in ``cuts``, ``features`` and ``noise`` of ``NodeRules``
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,6 +55,12 @@ class OneCall:
         """True if a feature that competes is categorical."""
         return self.arguments[5] is not None
 
+    @property
+    def directions(self) -> NDArray[np.int64]:
+        """(d,) the direction of each feature, if leaf values have bounds."""
+        directions: NDArray[np.int64] = NodeRules(*self.arguments[-1]).directions[0, 0]
+        return directions
+
     def of_finish(self, leaf_of_row: Array, fields: tuple[Array, ...], sums: tuple[Array, ...]) -> tuple[Any, ...]:
         """Arguments of ``finished.finish`` for a tree of one node."""
         limits, nodes, _, columns, rows, _, criterion, _ = self.arguments[8:]
@@ -62,7 +68,8 @@ class OneCall:
 
     def differs(self, outputs: int) -> bool:
         """True if the trees of so many outputs draw from different streams."""
-        return outputs > 1 and len(self.arguments[-1][0]) > 0
+        rules = NodeRules(*self.arguments[-1])
+        return outputs > 1 and (len(rules.cuts) > 0 or len(rules.noise) > 0)
 
     def begin(self, rounds: int) -> None:
         """Call this before such a call: the next ``TreeGrower.grow`` then clears the whole table.
@@ -130,13 +137,13 @@ class TreeGrower:
         return Structure(nodes, output, target.version, leaf_of_all, leaf_sums, weight=self._weight)
 
     def draw_by(self, candidates: Candidates, output: int) -> None:
-        """Take the streams of a tree's cuts and of its nodes' features from such candidates, which are the same."""
+        """Take the streams of a tree's cuts, noise and nodes' features from such candidates, which are the same."""
         self._search.draw_by(candidates, output)
 
     def in_one_call(self) -> OneCall | None:
         """None if trees take several calls, or several threads."""
         limits, levels = self._limits, self._small_levels()
-        if levels is None or limits.bounded or len(self._tree.node) != self._most:
+        if levels is None or len(self._tree.node) != self._most:
             return None
         arguments, slots = levels.of_root(), self._histograms.all_slots
         if arguments is None or slots is None or self._rows.settlers() > 1:
@@ -144,7 +151,8 @@ class TreeGrower:
         layout = self._rows.layout
         times = min(limits.max_depth, limits.max_leaves.bit_length())  # the smaller node of a pair alone is summed
         work = len(self._rows) * layout.entries_per_row * times + layout.n_cells * self._most
-        of_nodes = zip(arguments[-1][:2], ITERATIONS, strict=True)  # no stream if there is a Team
+        rules = NodeRules(*arguments[-1])  # or a Team, of which these arrays are empty
+        of_nodes = zip((rules.cuts, rules.features, rules.noise.ravel()), ITERATIONS, strict=True)
         streams = tuple((stream, place, int(stream[place])) for stream, place in of_nodes if len(stream))
         return OneCall(levels.kernel, arguments, slots, least_rows(limits), work, self._tree, streams)
 
@@ -186,7 +194,8 @@ class TreeGrower:
         general = levels.is_general
         if self._limits.growth != "leafwise" and not general:
             return levels
-        kind = levels_kind(categorical=self._rows.layout.some_categorical, general=general)
+        categorical = self._rows.layout.some_categorical
+        kind = levels_kind(categorical=categorical, general=general, bounded=levels.is_bounded)
         return levels if levels.suit and BACKGROUND.is_ready(kind, levels.is_compiled) else None
 
     def _grow_small_levels(self, levels: Levels) -> None:

@@ -59,7 +59,7 @@ class KeptGrower:
         cls, grower: TreeGrower, data: TrainingSet, target: Target, candidates: Candidates, limits: Limits
     ) -> KeptGrower | None:
         """None if the rows are many, so that time does not matter, or if they or the features differ by tree."""
-        drawn = candidates.noise is not None or candidates.by_tree is not None or target.rows is not None
+        drawn = candidates.by_tree is not None or target.rows is not None
         if drawn or data.n_rows > PACKED_ROWS:
             return None
         return cls(grower, data.bins, data.cuts, target.gradients.multiplicity, candidates, limits)
@@ -74,10 +74,13 @@ class KeptGrower:
 
 
 def _differ_by_streams(one: Candidates, other: Candidates) -> bool:
-    """True if candidates differ by nothing but the streams of nodes' features and of cuts."""
-    more = [(of.root, of.noise, of.weights, of.costs, of.by_tree) for of in (one, other)]
+    """True if candidates differ by nothing but the streams of nodes' features, of cuts and of noise on gains."""
+    more = [(of.root, of.weights, of.costs, of.by_tree) for of in (one, other)]
     plain = all(part is None for parts in more for part in parts)
-    draws = [(of.by_node and of.by_node[0], of.by_level, of.cuts is None) for of in (one, other)]
+    draws = [
+        (of.by_node and of.by_node[0], of.by_level, of.cuts is None, of.noise and of.noise.deviation)
+        for of in (one, other)
+    ]
     return plain and draws[0] == draws[1] and np.array_equal(one.features, other.features)
 
 

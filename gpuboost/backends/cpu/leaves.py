@@ -8,9 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.backends.numerics.leaf_values import leaf_noise, newton_values
+from gpuboost.backends.numerics.monotone import of_features
 from gpuboost.kernels.common import normal
+from gpuboost.kernels.leaves import bounds
 from gpuboost.kernels.leaves.newton import along_paths, newton
-from gpuboost.types import Array, FittedTree, Gradients, Limits, Nodes, Noise, Structure
+from gpuboost.types import Array, Cuts, FittedTree, Gradients, Limits, Nodes, Noise, Structure
 
 MANY = 1 << 16  # rows from which ``compact`` saves more memory than it is worth time
 
@@ -54,3 +56,11 @@ def with_values(
         normal.normals(normal.TABLE, *(noise.key / structure.output).words, 0, len(z), z)
         value += leaf_noise(nodes, sums[1], limits, noise.deviation, z)
     return FittedTree(nodes, value, structure.output, structure.version)
+
+
+def bound_leaves(tree: FittedTree, cuts: Cuts, limits: Limits, *, refined: bool) -> FittedTree:
+    """See the verb. Lambda does not apply to leaf values that took a step of their own."""
+    nodes, value, ridge = tree.nodes, tree.value.copy(), 0.0 if refined else float(limits.reg_lambda)
+    of_nodes = nodes.feature, nodes.left, nodes.right, nodes.cover
+    bounds.bound_leaves(*of_nodes, of_features(limits.directions, cuts), ridge, refined, value)
+    return replace(tree, value=value)

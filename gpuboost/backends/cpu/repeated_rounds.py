@@ -27,6 +27,7 @@ from gpuboost.kernels.common.records import RepeatedTrees
 from gpuboost.kernels.gradients import pointwise
 from gpuboost.kernels.growth import finished
 from gpuboost.kernels.growth import repeated_rounds as kernel
+from gpuboost.kernels.leaves.bounds import bound_leaves
 from gpuboost.kernels.leaves.newton import newton
 from gpuboost.types import FittedTree, Gradients, Limits, Nodes
 
@@ -133,7 +134,10 @@ def _parts(verbs: list[tuple[Any, ...]], trees: tuple[FittedTree, ...]) -> _Verb
     """The verbs of a round; None if one of them was given anything but what the ones before it returned."""
     k, names = len(trees), [verb[0] for verb in verbs]
     draws = 2 if names[1:3] in (["sample", "weigh"], ["draw", "weigh"]) else 0
-    if [*names[:1], *names[1 + draws :]] != ["gradients", *["grow"] * k, *["leaf_values", "add_leaves"] * k]:
+    of_tree = ["leaf_values", "bound_leaves", "bound_leaves", "add_leaves"]
+    if "bound_leaves" not in names:
+        of_tree = [of_tree[0], of_tree[-1]]
+    if [*names[:1], *names[1 + draws :]] != ["gradients", *["grow"] * k, *of_tree * k]:
         return None
     _, gradients, scores, run, of_run = verbs[0]
     draw = DrawVerbs.of(verbs[1:3], gradients) if draws else None
@@ -143,8 +147,10 @@ def _parts(verbs: list[tuple[Any, ...]], trees: tuple[FittedTree, ...]) -> _Verb
     same = target.gradients is (gradients if draw is None else draw.weighed)
     for output, tree in enumerate(trees):
         _, structure, *of_growth = verbs[output]
-        _, fitted, *of_values = verbs[k + 2 * output]
-        _, _, *of_step = verbs[1 + k + 2 * output]
+        (_, fitted, *of_values), *bounded, (_, _, *of_step) = verbs[k:][len(of_tree) * output :][: len(of_tree)]
+        for refined, (_, result, *of_bounds) in enumerate(bounded):
+            same = same and of_bounds[0] is fitted and of_bounds[1] is limits and of_bounds[2] == refined
+            fitted = result
         same = same and (structure.sums is None) != target.gives_leaf_sums and fitted is tree and of_step[2] == factor
         for argument, wanted in zip(of_growth, (data, target, output, candidates, limits), strict=True):
             same = same and argument is wanted
@@ -182,6 +188,7 @@ class _Round:
             address_of(finished.finish, *call.of_finish(leaves[0], tuple(trees)[:-1], tuple(sums))),
             address_of(newton, trees.feature, *sums, *of_values, trees.value),
             address_of(pointwise.add_leaves, scores[0], sums[0], leaves[0], 0, n),
+            _address_of_bounds(trees, limits, call),
         ]
         of_draws = None if draws is None else draws.arguments(trees, gradients)
         self._arguments = (
@@ -216,6 +223,15 @@ class _Round:
             sizes = None if self._draws is None else self._draws.sizes(time, of_nodes)
             made.append(Repeated(of_round, sizes))
         return made
+
+
+def _address_of_bounds(trees: RepeatedTrees, limits: Limits, call: OneCall) -> int | None:
+    """Address of the kernel that holds leaf values to their order; 0 if they have none."""
+    of_nodes = trees.feature, trees.left, trees.right, trees.cover
+    address: int | None = 0
+    if limits.directions is not None:
+        address = address_of(bound_leaves, *of_nodes, call.directions, 0.0, True, trees.value)
+    return address
 
 
 def _room(v: int) -> tuple[NDArray[Any], ...]:

@@ -10,7 +10,7 @@ from gpuboost.backends.cpu.backend import Cpu
 from gpuboost.backends.cpu.grower import TreeGrower
 from gpuboost.backends.reference.backend import Reference
 from gpuboost.keys import Key, Stream
-from gpuboost.types import Candidates, ForcedSplit, Interactions, Limits, Target, TrainingSet
+from gpuboost.types import Candidates, ForcedSplit, Interactions, Limits, Noise, Target, TrainingSet
 
 ROWS = 300
 LIMITS = {
@@ -50,7 +50,7 @@ def test_rounds_of_one_recipe(limits: Limits, threads: int) -> None:
         assert_rounds(Cpu(threads), data, limits)
 
 
-@pytest.mark.parametrize("drawn", ["cuts", "nodes", "levels"])
+@pytest.mark.parametrize("drawn", ["cuts", "nodes", "levels", "noise"])
 @pytest.mark.parametrize("limits", [LIMITS["depthwise"], LIMITS["leafwise"], LIMITS["oblivious"], LIMITS["rows"]])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_rounds_that_differ_by_the_streams_of_nodes(drawn: str, limits: Limits, threads: int) -> None:
@@ -58,9 +58,10 @@ def test_rounds_that_differ_by_the_streams_of_nodes(drawn: str, limits: Limits, 
     every, d = np.arange(data.cuts.n_features, dtype=np.int32), data.cuts.n_features
     for version in range(4):
         key = Key.root(7) / Stream.LEARNERS / version
-        of_nodes = None if drawn == "cuts" else (d - 1 - version // 3, key)  # the last one draws fewer
-        cuts = key if drawn == "cuts" else None
-        candidates = Candidates(every, by_node=of_nodes, by_level=drawn == "levels" or limits.symmetric, cuts=cuts)
+        of_nodes = None if drawn in ("cuts", "noise") else (d - 1 - version // 3, key)  # the last one draws fewer
+        cuts, noise = (key if drawn == "cuts" else None), (Noise(1.0 + version // 3, key) if drawn == "noise" else None)
+        by_level = drawn == "levels" or limits.symmetric
+        candidates = Candidates(every, by_node=of_nodes, by_level=by_level, cuts=cuts, noise=noise)
         target = Target(version, None, random_gradients(random, ROWS, "plain"))
         found, expected = (one.grow(data, target, 0, candidates, limits) for one in (machine, Reference()))
         assert structure_bytes(found) == structure_bytes(expected)

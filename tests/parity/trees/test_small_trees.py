@@ -33,7 +33,7 @@ from gpuboost.growth import DepthWise, Growth, LeafWise
 from gpuboost.kernels.growth import small_general_trees as general
 from gpuboost.kernels.growth import small_trees as kernel
 from gpuboost.keys import Key, Stream
-from gpuboost.types import Candidates, Limits, Target
+from gpuboost.types import Candidates, Limits, Noise, Target
 
 SIZES = st.sampled_from([1, 8, 50, 200, 10**9])
 
@@ -115,9 +115,9 @@ def test_leaves_of_several_rows(
 @given(
     st.integers(0, 10**6), st.sampled_from([30, 150, 400, 1500]), st.sampled_from(GRADIENT_KINDS),
     st.sampled_from([1, 2, 20]), st.sampled_from(["depthwise", "leafwise"]), st.sampled_from([2, 250]),
-    st.sampled_from(["cuts", "nodes", "levels", "nodes and cuts"]),
+    st.sampled_from(["cuts", "nodes", "levels", "nodes and cuts", "noise", "nodes and noise", "cuts and noise"]),
 )  # fmt: skip
-def test_cuts_and_features_that_nodes_draw(
+def test_cuts_features_and_noise_that_nodes_draw(
     seed: int, n: int, kind: str, least: int, growth: str, cuts: int, drawn: str
 ) -> None:
     data, key = random_case(seed, n, 4, most_cuts=cuts).data, Key.root(seed)
@@ -125,14 +125,59 @@ def test_cuts_and_features_that_nodes_draw(
     target = Target(0, None, random_gradients(np.random.default_rng(seed), n, kind))
     candidates = Candidates(
         np.arange(data.cuts.n_features, dtype=np.int32),
-        by_node=(2, key / Stream.LEARNERS / 3) if drawn != "cuts" else None,
+        by_node=(2, key / Stream.LEARNERS / 3) if "nodes" in drawn or drawn == "levels" else None,
         by_level=drawn == "levels",
         cuts=key / Stream.EXTRA_TREES / 3 if "cuts" in drawn else None,
+        noise=Noise(1.5, key / Stream.RANDOM_STRENGTH / 3) if "noise" in drawn else None,
     )
     expected = structure_bytes(Reference().grow(data, target, 0, candidates, limits))
     for bins in (data, sparse(data, seed=n)):
         for threads in (1, 3):
             assert structure_bytes(TEAMS[threads].grow(bins, target, 0, candidates, limits)) == expected
+
+
+@settings(max_examples=examples(200))
+@given(
+    st.integers(0, 10**6), st.sampled_from([30, 150, 400, 1500]), st.sampled_from(GRADIENT_KINDS),
+    st.sampled_from([1, 2, 20]), st.sampled_from(["depthwise", "leafwise"]), st.sampled_from([2, 250]),
+    st.sampled_from([0.0, 0.3, 50.0]), st.sampled_from([0.0, 0.05, 1.0, 1e6]), st.sampled_from([0, 1, 2]),
+    st.sampled_from(["all", "cuts", "nodes", "noise"]), st.sampled_from([0.0, 0.4]),
+)  # fmt: skip
+def test_leaf_values_within_bounds(
+    seed: int, n: int, kind: str, least: int, growth: str, cuts: int, alpha: float, step: float, ordered: int,
+    drawn: str, categorical: float,
+) -> None:  # fmt: skip
+    """Monotonic constraints on no, some or all numbers, ``reg_alpha`` and ``max_delta_step``."""
+    data, key = random_case(seed, n, 4, most_cuts=cuts, categorical=categorical).data, Key.root(seed)
+    random = np.random.default_rng(seed)
+    directions = np.where(data.cuts.is_categorical, 0, random.integers(-1, 2, 4)).tolist()
+    held = {"reg_alpha": alpha, "max_delta_step": step, "directions": tuple(directions) if ordered else None}
+    limits = Limits(31, 6, least, growth=growth, **held)
+    target = Target(0, None, random_gradients(random, n, kind))
+    candidates = Candidates(
+        np.arange(data.cuts.n_features, dtype=np.int32),
+        by_node=(2, key / Stream.LEARNERS / 3) if drawn == "nodes" else None,
+        cuts=key / Stream.EXTRA_TREES / 3 if drawn == "cuts" else None,
+        noise=Noise(1.5, key / Stream.RANDOM_STRENGTH / 3) if drawn == "noise" else None,
+    )
+    expected = structure_bytes(Reference().grow(data, target, 0, candidates, limits))
+    for bins in (data, sparse(data, seed=n)):
+        for threads in (1, 3):
+            assert structure_bytes(TEAMS[threads].grow(bins, target, 0, candidates, limits)) == expected
+
+
+def test_a_tree_within_bounds_without_room_is_grown_on_in_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bounds of nodes are kept from call to call."""
+    monkeypatch.setattr(histograms, "FIRST_SLOTS", 2)
+    monkeypatch.setattr(histograms, "FIRST_BYTES", 0)
+    made, compiled = list[int](), general.grow_within_bounds
+    monkeypatch.setattr(general, "grow_within_bounds", lambda *given: made.append(1) or compiled(*given))
+    data = random_case(12, 300, 6, categorical=0.0).data
+    growth = DepthWise(Limits(60, 6, directions=(1, -1, 0, 1, 0, 0), reg_alpha=0.1))
+    gradients = random_gradients(np.random.default_rng(3), 300, "plain")
+    found = grow(Cpu(1), growth, data, gradients)
+    assert len(made) > 1
+    assert structure_bytes(found) == structure_bytes(grow(Reference(), growth, data, gradients))
 
 
 @pytest.mark.parametrize("first", [1, 2, 5])
@@ -170,22 +215,31 @@ def test_no_leaf_wise_tree_waits_for_the_kernel(
     assert len(asked) == 1
 
 
-@pytest.mark.parametrize("growth", [DepthWise(Limits(31, 5, 3)), LeafWise(Limits(31, 62, 3))], ids=["depth", "leaf"])
+@pytest.mark.parametrize(
+    ("growth", "kind", "kernel_name"),
+    [
+        (DepthWise(Limits(31, 5, 3)), "general", "grow"),
+        (LeafWise(Limits(31, 62, 3)), "general", "grow"),
+        (DepthWise(Limits(31, 5, max_delta_step=0.5)), "bounded", "grow_within_bounds"),
+        (LeafWise(Limits(31, 62, 3, reg_alpha=0.5)), "bounded", "grow_within_bounds"),
+    ],
+    ids=["depth", "leaf", "bounded", "bounded leaf"],
+)
 @pytest.mark.parametrize("is_there", [False, True])
-def test_no_tree_whose_leaves_need_several_rows_waits_for_its_kernel(
-    growth: Growth, is_there: bool, monkeypatch: pytest.MonkeyPatch
+def test_no_tree_that_needs_a_kernel_of_its_own_waits_for_it(
+    growth: Growth, kind: str, kernel_name: str, is_there: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked, made, compiled = list[str](), list[int](), general.grow
+    asked, made, compiled = list[str](), list[int](), getattr(general, kernel_name)
 
     def is_ready(_: object, kind: str, is_there_too: Callable[[], bool]) -> bool:
         asked.append(kind)
         return is_there
 
-    monkeypatch.setattr(general, "grow", lambda *given: made.append(1) or compiled(*given))
+    monkeypatch.setattr(general, kernel_name, lambda *given: made.append(1) or compiled(*given))
     monkeypatch.setattr(grower, "BACKGROUND", type("Background", (), {"is_ready": is_ready})())
     data, gradients = random_case(12, 300, 6).data, random_gradients(np.random.default_rng(3), 300, "plain")
     found = grow(Cpu(1), growth, data, gradients)
-    assert (made, asked) == ([1] * is_there, ["levels-general-categorical"])
+    assert (made, asked) == ([1] * is_there, [f"levels-{kind}-categorical"])
     assert structure_bytes(found) == structure_bytes(grow(Reference(), growth, data, gradients))
 
 
@@ -207,5 +261,7 @@ def test_no_array_is_returned() -> None:
     x, y = np.arange(40.0).reshape(20, 2), np.arange(20.0)
     gb.GradientBoostingRegressor(n_estimators=1).fit(x, y)
     gb.GradientBoostingRegressor(n_estimators=1, min_samples_leaf=2).fit(x, y)
-    for signature in (*kernel.grow.nopython_signatures, *general.grow.nopython_signatures):
+    gb.GradientBoostingRegressor(n_estimators=1, reg_alpha=0.1).fit(x, y)
+    kernels = kernel.grow, general.grow, general.grow_within_bounds
+    for signature in (signature for of in kernels for signature in of.nopython_signatures):
         assert all(isinstance(kind, numba.types.Integer) for kind in signature.return_type)

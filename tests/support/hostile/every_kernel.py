@@ -373,9 +373,22 @@ def _repeated() -> Iterator[tuple[str, Callable[[], object]]]:
     for categories, drawn in product((None, [1]), ({}, {"sampling": 0.5, "learners": 0.5})):
         given = {**drawn, "categorical_features": categories, "n_estimators": 20, "min_samples_leaf": 7}
         yield f"repeated, leaves of seven, {given}", lambda given=given: repeated(given)
-    node_draws = {"extra_trees": True}, {"learners": gb.RandomByNode(2)}, {"learners": gb.RandomByLevel(2)}
+    node_draws: tuple[dict[str, Any], ...] = (
+        {"extra_trees": True},
+        {"learners": gb.RandomByNode(2)},
+        {"learners": gb.RandomByLevel(2)},
+        {"random_strength": 1.0},
+    )
     for categories, drawn, least in product((None, [1]), node_draws, (1, 7)):
         given = {**drawn, "categorical_features": categories, "n_estimators": 20, "min_samples_leaf": least}
+        yield f"repeated, {given}", lambda given=given: repeated(given)
+    bounds: tuple[dict[str, Any], ...] = (
+        {"reg_alpha": 0.3},
+        {"monotonic_cst": [1, 0, -1, 0, 0], "min_samples_leaf": 7},
+        {"max_delta_step": 0.2, "extra_trees": True},
+    )
+    for categories, held in product((None, [1]), bounds):
+        given = {**held, "categorical_features": categories, "n_estimators": 20}
         yield f"repeated, {given}", lambda given=given: repeated(given)
     yield "repeated, few rows to evaluate", lambda: repeated({"eval_set": [(x[:50], y[:50])]})
 

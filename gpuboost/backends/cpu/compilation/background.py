@@ -2,9 +2,9 @@
 
 ``large_trees.grow`` takes as long as all other kernels of a fit together: until it is on disk, the pool of threads
 divides the steps of a tree. Until ``small_trees.grow`` is, small leaf-wise trees are grown by the same steps, and until
-``small_general_trees.grow`` is, those whose leaves need several rows, or whose nodes draw cuts or features. Until the
-kernels of prediction are on disk, NumPy predicts few rows. So no fit waits for the ones, and no first prediction for
-the others.
+those of ``small_general_trees`` are, those whose leaves need several rows, whose leaf values have bounds, or whose
+nodes draw cuts or features. Until the kernels of prediction are on disk, NumPy predicts few rows. So no fit waits for
+the ones, and no first prediction for the others.
 """
 
 from __future__ import annotations
@@ -50,8 +50,11 @@ PREDICTION = "prediction"
 LEVELS = "levels-"
 """Before "numeric" or "categorical": the kernel of small trees"""
 
-GENERAL = f"{LEVELS}general-"
-"""The same of those whose leaves need several rows, or whose nodes draw cuts or features"""
+GENERAL, HELD = f"{LEVELS}general-", f"{LEVELS}{BOUNDED}"
+"""The same of those whose leaves need several rows, or whose nodes draw cuts or features, and of bounded leaf values"""
+
+SMALL_LIMITS = {GENERAL: Limits(8, min_samples_leaf=2), HELD: Limits(8, max_delta_step=1.0)}
+"""Limits of a small tree of each, by the beginning of its name"""
 
 ROUNDS = "rounds-"
 """Before "one" or "several" trees a round. The other kinds are those of ``large_trees.kernel_kind``."""
@@ -63,9 +66,9 @@ def repeated_kind(*, categorical: bool, several: bool, draws: bool = False) -> s
     return f"{kind}-draws" if draws else kind
 
 
-def levels_kind(*, categorical: bool, general: bool = False) -> str:
-    """The kernel of small trees, for trees of categories too. general: see ``GENERAL``."""
-    return f"{GENERAL if general else LEVELS}{'categorical' if categorical else 'numeric'}"
+def levels_kind(*, categorical: bool, general: bool = False, bounded: bool = False) -> str:
+    """The kernel of small trees, for trees of categories too. general, bounded: see ``GENERAL``."""
+    return f"{HELD if bounded else GENERAL if general else LEVELS}{'categorical' if categorical else 'numeric'}"
 
 
 class Background:
@@ -130,7 +133,7 @@ def compile_kernel(kind: str) -> None:
         if kind == PREDICTION:
             _predict()
         elif kind.startswith(LEVELS):
-            limits = Limits(8, min_samples_leaf=2) if kind.startswith(GENERAL) else PLAIN
+            limits = next((limits for start, limits in SMALL_LIMITS.items() if kind.startswith(start)), PLAIN)
             DummyTree(large=False, categorical=categorical, limits=limits).levels()
         else:
             limits = next((limits for start, limits in LIMITS.items() if kind.startswith(start)), PLAIN)

@@ -38,6 +38,11 @@ class Bounds:
         self._inherit(new_pairs, node)
         return self._bounds, self._of_some
 
+    def with_room(self, most_nodes: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """The bounds (v, 3), with room for so many nodes, and the directions (1, 1, d) of all features."""
+        self._make_room(most_nodes)
+        return self._bounds, self._of_all.reshape(1, 1, -1)
+
     def search_of(self, v: int) -> Callable[..., None]:
         """The same for node v alone, which is the first of a table of its own, and was searched before."""
         return partial(monotone_split.search, self._bounds[v : v + 1], self._of_some)
@@ -48,8 +53,11 @@ class Bounds:
         return self._bounds[:, 2].copy()
 
     def _inherit(self, new_pairs: NDArray[np.int64], node: NDArray[np.int64]) -> None:
-        more = len(node) - len(self._bounds)
-        if more > 0:
-            self._bounds = np.concatenate([self._bounds, np.empty((more, 3))])
+        self._make_room(len(node))
         penalties = self._limits.reg_lambda, self._limits.reg_alpha, self._smoothing
         monotone_split.inherit(new_pairs, node, self._of_all, self._units, *penalties, self._bounds)
+
+    def _make_room(self, most_nodes: int) -> None:
+        more = most_nodes - len(self._bounds)
+        if more > 0:
+            self._bounds = np.concatenate([self._bounds, np.empty((more, 3))])

@@ -1,7 +1,7 @@
 """Levels of a small tree: one call of the kernel ``small_trees.grow`` does several of them.
 
-Where leaves need several rows, or nodes draw cuts or features, ``small_general_trees.grow`` does them all, on one
-thread.
+Where leaves need several rows, their values have bounds, or nodes draw cuts or features, a kernel of
+``small_general_trees`` does them all, on one thread.
 
 A leaf-wise tree has one split in each level. One thread grows all of it in one call; several threads have too little
 to do in such a level, and split more leaves at once, speculatively (``best_first``).
@@ -56,7 +56,7 @@ class Levels:
         most_searched = EVERY_ROW if alone else -(-2 * cpu_search.CELLS_PER_THREAD // layout.n_cells)
         leaf_wise = limits.growth == "leafwise"
         self.at_once = 1 if leaf_wise else limits.max_leaves  # nodes that a level may split
-        self.is_general = search.is_general
+        self.is_general, self.is_bounded = search.is_general, limits.bounded
         one_thread = leaf_wise or self.is_general
         self.suit = not one_thread or (alone and (not leaf_wise or limits.max_leaves <= MOST_ONE_BY_ONE))
         self._limits = GrowthLimits(
@@ -78,12 +78,14 @@ class Levels:
         shared, left = np.empty((len(new_pairs), 0), np.int64), np.empty((len(tree.node), 3), np.int64)
         level = tree.size, new_pairs, shared, left
         first = small_trees.BUILD, small_trees.ON, 0, 0, len(self._rows), kinds
-        tree.size, pairs = self.kernel(*first, NO_RESULTS, level, *self._records(), self._draws())
+        tree.size, pairs = self.kernel(*first, NO_RESULTS, level, *self._records(), self._rules())
         return left[: max(pairs, 0)], pairs == 0
 
     @property
     def kernel(self) -> Any:
         """The compiled function that grows the tree on one thread."""
+        if self.is_bounded:
+            return small_general_trees.grow_within_bounds
         return small_general_trees.grow if self.is_general else small_trees.grow
 
     def of_root(self) -> tuple[Any, ...] | None:
@@ -93,11 +95,11 @@ class Levels:
         rows, kinds = self._rows, self._rows.layout.kinds_if_any
         level = 1, ROOT_PAIR, np.empty((1, 0), np.int64), np.empty((len(self._tree.node), 3), np.int64)
         first = small_trees.BUILD, small_trees.ON, 0, 0, len(rows), kinds
-        return (*first, NO_RESULTS, level, *self._records(), self._draws())
+        return (*first, NO_RESULTS, level, *self._records(), self._rules())
 
-    def _draws(self) -> tuple[Any, ...]:
+    def _rules(self) -> tuple[Any, ...]:
         """The last argument of the kernel on one thread."""
-        return tuple(self._search.draws(len(self._tree.node))) if self.is_general else ALONE
+        return tuple(self._search.rules(len(self._tree.node))) if self.is_general else ALONE
 
     def is_compiled(self) -> bool:
         """True if the kernel need not be compiled for one thread."""

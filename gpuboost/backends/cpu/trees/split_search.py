@@ -23,12 +23,12 @@ from gpuboost.backends.numerics.forced_splits import ForcedCut
 from gpuboost.backends.numerics.split_costs import charge
 from gpuboost.kernels.common import nodes as table
 from gpuboost.kernels.common.normal_table import TABLE
-from gpuboost.kernels.common.records import Criterion, NodeDraws, Splits
+from gpuboost.kernels.common.records import Criterion, NodeRules, Splits
 from gpuboost.kernels.splits import columns, extra_trees, random_strength, shared_split, split
 from gpuboost.kernels.splits.gain import NOISE, SMOOTHING
 from gpuboost.kernels.splits.packed_split import MOST_RIDGE
 from gpuboost.keys import Key
-from gpuboost.types import Array, Candidates, Cuts, Limits
+from gpuboost.types import Array, Candidates, Cuts, Limits, Noise
 
 CELLS_PER_THREAD = 32_768  # below this many cells to search a thread is not worth waking
 ROWS_PER_H = 4  # its place in the rule
@@ -45,6 +45,12 @@ def words_of(cuts: Key | None, sums: Any, features: NDArray[np.int32]) -> NDArra
     words = np.empty((len(sums), len(features)), np.int64)
     extra_trees.draw_words(np.asarray(sums, np.int64), features, *cuts.words, words)
     return words
+
+
+def words_of_noise(noise: Noise) -> NDArray[np.uint32]:
+    """Noise on gains as ``NodeRules`` has it."""
+    numbers = np.concatenate([[noise.deviation], TABLE.ravel()])
+    return np.concatenate([np.array(noise.key.words, np.uint32), numbers.view(np.uint32)]).reshape(1, 1, -1)
 
 
 def _sums_of(nodes: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -90,11 +96,10 @@ class Search:
         held = limits.reg_alpha, limits.largest_value, smoothing
         rule = np.array([*split_limits, rows_per_h, float(limits.signed), *limits.categories, *held], np.float64)
         self.criterion, self._cuts_of_all = Criterion(units, rule, self.root), cuts
-        quick = all_packed and not limits.bounded and not limits.signed
-        self._quick = quick and len(self.root) == 0
+        self._quick = all_packed and not limits.signed and len(self.root) == 0
         self.counts_rows = limits.min_samples_leaf > 1
         self._of_gains = limits.interactions is None and not limits.symmetric and candidates.weights is None
-        self._of_gains = self._of_gains and not candidates.chooses_by_more
+        self._of_gains = self._of_gains and candidates.costs is None and limits.path_smooth == 0.0
         self.begin(rows_per_h, smoothing)
 
     def begin(self, rows_per_h: float, smoothing: float) -> None:
@@ -105,7 +110,7 @@ class Search:
         limits, rule, features = self._limits, self.criterion.rule, self._layout.features
         rule[ROWS_PER_H], rule[SMOOTHING], self._rows_per_h = rows_per_h, smoothing, rows_per_h
         self._packed = self._quick and limits.reg_lambda < MOST_RIDGE * self.units[1]
-        self.plain = self._packed and not self.counts_rows and self._cuts is None
+        self.plain = self._packed and not limits.bounded and not self.counts_rows and self._cuts is None
         self.bounds = self._paths = None
         if limits.bounded:
             self.bounds = Bounds(self._cuts_of_all, features, limits, self.units, smoothing)
@@ -115,6 +120,7 @@ class Search:
     def draw_by(self, candidates: Candidates, output: int) -> None:
         """Draw from the streams of such candidates, which are otherwise the same."""
         self._candidates, self._cuts = candidates, candidates.random_cuts(output)
+        self.gain_noise = candidates.gain_noise(output)
 
     def searchers(self, pairs: int) -> int:
         """Number of threads to search this many new pairs."""
@@ -133,11 +139,12 @@ class Search:
 
     @property
     def is_general(self) -> bool:
-        """True if that call is of ``small_general_trees.grow``: rows count, or nodes draw cuts or features."""
-        return self.counts_rows or self._cuts is not None or self._candidates.by_node is not None
+        """True if that call is one of ``small_general_trees``: rows count, nodes draw, or leaf values have bounds."""
+        draws = self._cuts is not None or self._candidates.by_node is not None or self.gain_noise is not None
+        return draws or self.counts_rows or self.bounds is not None
 
-    def draws(self, most_nodes: int) -> NodeDraws:
-        """Streams from which the nodes of a tree of up to so many draw."""
+    def rules(self, most_nodes: int) -> NodeRules:
+        """Streams from which the nodes of a tree of up to so many draw, and bounds of their values."""
         cuts = NO_LONGS if self._cuts is None else np.array(self._cuts.words, np.int64)
         candidates, features = self._candidates, NO_LONGS
         if candidates.by_node is not None:
@@ -146,7 +153,9 @@ class Search:
             streams = node_streams(key.stream, min(levels, most_nodes), by_level=candidates.by_level)
             *seed, iteration, _ = key.words
             features = np.concatenate([[count, candidates.by_level, *seed, iteration], streams])
-        return NodeDraws(cuts, features, NO_GAINS, NO_SPLITS, NO_SETS)
+        within = (NO_GAINS, NO_SPLITS) if self.bounds is None else self.bounds.with_room(most_nodes)
+        noise = NO_SETS if self.gain_noise is None else words_of_noise(self.gain_noise)
+        return NodeRules(cuts, features, *within, noise)
 
     @property
     def some_features(self) -> bool:
