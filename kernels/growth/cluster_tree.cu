@@ -194,6 +194,48 @@ static __device__ void move_rows(const OwnTree &own, const OwnRows &rows, const 
     }
 }
 
+// All histograms are 0, all rows in the root, which is summed.
+static __device__ void begin_tree(const OwnTree &own, const OwnRows &rows, State &state, const Rule &rule, i32 slots)
+{
+    const uint4 none = {0, 0, 0, 0};
+    for (i32 i = threadIdx.x; i < slots * FEATURES * CELLS / 2; i += TREE_THREADS)
+        ((uint4 *)own.histograms)[i] = none;
+    for (i32 row = threadIdx.x; row < state.m; row += TREE_THREADS)
+        own.slot_of_row[row] = 0;
+    if (threadIdx.x == 0)
+        own.is_listed[0] = 1;
+    __syncthreads();
+    const Sums sums = sum_rows(own, rows, state);
+    u64 all_g, all_h;
+    block_scan((u64)sums.g, all_g);
+    block_scan((u64)sums.h, all_h);
+    if (threadIdx.x == 0)
+        make_root((i64)all_g, (i64)all_h, &state, own.nodes, own.lines, own.node_of_slot, &rule);
+    __syncthreads();
+}
+
+// The next level: its rows, the histograms of the smaller children, and by subtraction those of their siblings.
+static __device__ void build_level(const OwnTree &own, const OwnRows &rows, State &state, const Rule &rule)
+{
+    for (i32 slot = threadIdx.x; slot < state.n_leaves; slot += TREE_THREADS) {
+        own.ways[slot] = packed(way_of(own.routes[slot], slot));
+        own.is_listed[slot] = 0;
+    }
+    __syncthreads();
+    move_rows(own, rows, state);
+    __syncthreads();
+    finish_lists(&state, own.nodes, own.lines, own.cursor, &rule);
+    __syncthreads();
+    for (i32 i = threadIdx.x; i < state.n_lines; i += TREE_THREADS)
+        if (own.lines[i].listed)
+            own.is_listed[own.nodes[own.lines[i].node].slot] = 1;
+    __syncthreads();
+    sum_rows(own, rows, state);
+    __syncthreads();
+    subtract(own, state.n_lines);
+    __syncthreads();
+}
+
 // Everything that is left for the kernels after this one. Slots of rows are written by all blocks, the rest by one.
 static __device__ void hand_over(const OwnTree &own, const State &state, i32 rank, State *to, Node *nodes, Line *lines,
                                  Route *routes, u32 *cursor, i32 *node_of_slot, u8 *slot_of_row)
@@ -232,25 +274,12 @@ grow_in_cluster(const u8 *columns, i32 n, const f32 *g, const f32 *h, const i32 
     const OwnTree own = carve(memory, slots, most_nodes);
     const i32 rank = blockIdx.x, t = selection[0], root_cuts = selection[3];
     const OwnRows rows = {columns, n, g, h, multiplicity, weighted, features, rank, (t - rank + CLUSTER - 1) / CLUSTER};
-    const uint4 none = {0, 0, 0, 0};
-    for (i32 i = threadIdx.x; i < slots * FEATURES * CELLS / 2; i += TREE_THREADS)
-        ((uint4 *)own.histograms)[i] = none;
     if (threadIdx.x == 0) {
         now = *state;
         limits = *rule;
-        own.is_listed[0] = 1;
     }
     __syncthreads();
-    for (i32 row = threadIdx.x; row < now.m; row += TREE_THREADS)
-        own.slot_of_row[row] = 0;
-    __syncthreads();
-    const Sums sums = sum_rows(own, rows, now);
-    u64 all_g, all_h;
-    block_scan((u64)sums.g, all_g);
-    block_scan((u64)sums.h, all_h);
-    if (threadIdx.x == 0)
-        make_root((i64)all_g, (i64)all_h, &now, own.nodes, own.lines, own.node_of_slot, &limits);
-    __syncthreads();
+    begin_tree(own, rows, now, limits, slots);
     const Growth growth = {kinds, &limits, own.lines, own.cursor, own.routes, own.node_of_slot, now.unit_h, slots};
     for (i32 depth = 0;; ++depth) {
         // Two places for candidates, in turn: a block that is ahead writes while others still read.
@@ -264,24 +293,7 @@ grow_in_cluster(const u8 *columns, i32 n, const f32 *g, const f32 *h, const i32 
         __syncthreads();
         if (now.finished || depth + 1 >= limits.max_depth)
             break;
-        for (i32 slot = threadIdx.x; slot < now.n_leaves; slot += TREE_THREADS) {
-            own.ways[slot] = packed(way_of(own.routes[slot], slot));
-            own.is_listed[slot] = 0;
-        }
-        __syncthreads();
-        move_rows(own, rows, now);
-        __syncthreads();
-        finish_lists(&now, own.nodes, own.lines, own.cursor, &limits);
-        __syncthreads();
-        for (i32 i = threadIdx.x; i < now.n_lines; i += TREE_THREADS)
-            if (own.lines[i].listed)
-                own.is_listed[own.nodes[own.lines[i].node].slot] = 1;
-        __syncthreads();
-        sum_rows(own, rows, now);
-        __syncthreads();
-        subtract(own, now.n_lines);
-        __syncthreads();
+        build_level(own, rows, now, limits);
     }
-    __syncthreads();
     hand_over(own, now, rank, state, nodes, lines, routes, cursor, node_of_slot, slot_of_row);
 }

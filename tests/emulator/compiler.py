@@ -45,7 +45,7 @@ BUILDS = {
 _DYNAMIC = re.compile(r"\bextern\s+__shared__\s+((?:__align__\s*\([^)]*\)\s*)?)([^;\[]+?)\s*\b(\w+)\s*\[\s*\]\s*;")
 _STATIC = re.compile(r"\b__shared__\s[^;(){}]*;")
 _NAME = re.compile(r"(\w+)\s*(?:\[[^;]*)?$")
-_CLUSTER = r"(?:__cluster_dims__\s*\(\s*(\d+)[^)]*\)\s*)?"
+_CLUSTER = r"(?:__cluster_dims__\s*\(\s*(\w+)[^)]*\)\s*)?"
 _BOUNDS = rf"{_CLUSTER}(?:__launch_bounds__\s*\(((?:[^()]|\([^()]*\))*)\)\s*)?"
 _KERNEL = re.compile(rf'extern\s+"C"\s+__global__\s+{_BOUNDS}void\s+{_BOUNDS}(\w+)\s*\(([^)]*)\)')
 
