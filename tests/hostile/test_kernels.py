@@ -135,8 +135,8 @@ def test_the_guard_sees_a_planted_fault(side: str) -> None:
 def cuda_kernels() -> set[str]:
     """The names of all __global__ functions."""
     texts = (path.read_text() for path in KERNELS.glob("*/*.cu*"))
-    pattern = r"__global__[^(;{]*?(?:__launch_bounds__\s*\([^)]*\)\s*)?(\w+)\s*\("
-    return {name for text in texts for name in re.findall(pattern, text) if name != "__launch_bounds__"}
+    pattern = r"__global__[^(;{]*?(?:__\w+__\s*\([^)]*\)\s*)*(\w+)\s*\("
+    return {name for text in texts for name in re.findall(pattern, text) if not name.startswith("__")}
 
 
 @pytest.mark.slow
