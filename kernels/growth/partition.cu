@@ -2,8 +2,7 @@
 //
 // Rows stay in their order, each with the slot of the leaf that it is in. Only the rows of the child that is built take
 // a new slot, and only they are listed. Compiled for one SLOT: the type that holds the number of slots, and SETS (1: some
-// feature is categorical). In front: common.cuh, tree.cuh, blocks.cuh, record.cuh,
-// ways.cuh, lists.cuh.
+// feature is categorical). In front: common.cuh, tree.cuh, blocks.cuh, record.cuh, ways.cuh, lists.cuh.
 
 #define THREADS 512
 #define CHUNK (THREADS * PER_THREAD)

@@ -50,10 +50,10 @@ PREDICTION = "prediction"
 LEVELS = "levels-"
 """Before "numeric" or "categorical": the kernel of small trees"""
 
-GENERAL, HELD = f"{LEVELS}general-", f"{LEVELS}{BOUNDED}"
+GENERAL, WITHIN_BOUNDS = f"{LEVELS}general-", f"{LEVELS}{BOUNDED}"
 """The same of those whose leaves need several rows, or whose nodes draw cuts or features, and of bounded leaf values"""
 
-SMALL_LIMITS = {GENERAL: Limits(8, min_samples_leaf=2), HELD: Limits(8, max_delta_step=1.0)}
+SMALL_LIMITS = {GENERAL: Limits(8, min_samples_leaf=2), WITHIN_BOUNDS: Limits(8, max_delta_step=1.0)}
 """Limits of a small tree of each, by the beginning of its name"""
 
 ROUNDS = "rounds-"
@@ -68,7 +68,8 @@ def repeated_kind(*, categorical: bool, several: bool, draws: bool = False) -> s
 
 def levels_kind(*, categorical: bool, general: bool = False, bounded: bool = False) -> str:
     """The kernel of small trees, for trees of categories too. general, bounded: see ``GENERAL``."""
-    return f"{HELD if bounded else GENERAL if general else LEVELS}{'categorical' if categorical else 'numeric'}"
+    kernel = WITHIN_BOUNDS if bounded else GENERAL if general else LEVELS
+    return f"{kernel}{'categorical' if categorical else 'numeric'}"
 
 
 class Background:
