@@ -10,6 +10,7 @@ from emulator import emulated_gpu, emulated_runtime
 from emulator.sanitizer import sanitized
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support import cuda_modules
 from support.builders import (
     GRADIENT_KINDS,
     grow,
@@ -18,6 +19,7 @@ from support.builders import (
     random_gradients,
     structure_bytes,
 )
+from support.cuda_compiler import PTX_OF, resources
 from support.examples import daily, examples
 from support.growing_on_device import ORDERS, Device, device, shaped
 
@@ -178,6 +180,15 @@ def test_trainings_in_lock_step_share_launches_of_clusters(monkeypatch: pytest.M
         found = gb.cv(model.set_params(device="cuda"), x, y, folds=3)
         assert cupy.counts["kernel grow_in_cluster_of_each"] > 0
     assert np.array_equal(found.predictions, expected.predictions)
+
+
+@pytest.mark.slow
+def test_static_shared_memory_is_within_its_bound() -> None:
+    texts = [asked for asked in cuda_modules.usual() if "__cluster_dims__" in asked[0]]
+    assert len(texts) >= 3
+    for text, functions in texts:
+        for taken in resources(text, PTX_OF, functions).values():
+            assert taken.shared <= STATIC_BYTES
 
 
 UNDER_A_SANITIZER = """

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 MOST_BLOCKS = 8  # of a cluster, on every device that has clusters
 MOST_FEATURES = 4  # of a block: more would not have room at depth 6
-MOST_DEPTH = 8
+MOST_DEPTH = 8  # 128 histograms of each feature at the last level
 MOST_ROWS = 65_535  # whose sums have 32 bits, as in tree.cuh
 THREADS = 512
 STATIC_BYTES = 2_048  # upper bound on the kernel's static shared memory
@@ -51,9 +51,8 @@ class ClusterPlan:
             return None
         blocks = next(size for size in (1, 2, 4, MOST_BLOCKS) if size >= min(plan.d, MOST_BLOCKS))
         features, histograms = -(-plan.d // blocks), min(1 << (depth - 1), plan.most_leaves)
-        leaves = plan.most_leaves
         shared = histograms * features * plan.cells * 8 + plan.most_nodes * NODE.itemsize
-        shared += leaves * SLOT_BYTES + 4 + -(-plan.n // 4) * 4
+        shared += plan.most_leaves * SLOT_BYTES + 4 + -(-plan.n // 4) * 4
         if features > MOST_FEATURES or shared + STATIC_BYTES > runtime.block_memory:
             return None
         return cls(blocks, features, histograms, plan.most_nodes, shared, histograms * plan.d)
