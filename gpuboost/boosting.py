@@ -23,6 +23,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from gpuboost.backends.optional_verbs import Shrinkage
 from gpuboost.backends.protocol import Backend
 from gpuboost.base_learners import BaseLearner, RoundState
 from gpuboost.execution import Past
@@ -171,8 +172,10 @@ def boost(
                 drawn=Drawn(gradients, arrived.sample, arrived.target, leaves) if show_drawn else None,
                 log=arrived.log,
             )
-            add, collect = partial(model.added, factor=length), partial(partial, _collected, backend, model)
-            if watch(progress) or repeat(backend, progress, steps, together, add, collect, expect, watch):
+            if watch(progress) or repeat(
+                backend, progress, steps, together, model, Shrinkage(chain.shrink, length, model.scale),
+                partial(partial, _collected, backend, model), expect, watch,
+            ):  # fmt: skip
                 break
             # or their rows are held while the next tree grows
             del gradients, arrived, state, progress, structure, leaf_of_row, leaves

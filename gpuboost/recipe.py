@@ -110,17 +110,18 @@ class Recipe:
     @property
     def repeats(self) -> bool:
         """True if each round does the same on the scores that it finds: nothing is drawn, and no rate changes."""
-        limits, kinds = self.growth.limits, (type(self.sampling), type(self.learners))
-        drawn = limits.random_strength > 0.0 or limits.extra_trees or kinds != (EveryRow, AllLearners)
+        limits, kinds = self.growth.limits, (type(self.sampling), type(self.learners), type(self.langevin))
+        drawn = limits.random_strength > 0.0 or limits.extra_trees or kinds != (EveryRow, AllLearners, NoNoise)
         return self.counts and not drawn
 
     @property
     def counts(self) -> bool:
         """True if rounds differ by the numbers of their random streams alone, each one more than in the round before.
 
-        What is drawn is then drawn by kernels: rows, features of trees, levels and nodes, noise on gains, single cuts.
+        What is drawn is then drawn by kernels: rows, features of trees, levels and nodes, noise on gains, single cuts,
+        noise on gradients and leaf values. The scale of a model that shrinks follows from that of the round before.
         """
-        plain = type(self.execution), type(self.langevin), type(self.multi_output)
+        plain, noise = (type(self.execution), type(self.multi_output)), self.langevin
         rows = declared(SamplingTraits, self.sampling)
         known = type(self.growth) in (DepthWise, LeafWise, Oblivious, SignStump)
         known = known and type(self.step) in (NewtonStep, GradientStep, ConstantStep, QuantileStep)
@@ -128,7 +129,8 @@ class Recipe:
         remembers = rows.variance_control not in ("none", "leaf_refit")
         varies = self.base_learner is not None or self.rates or self.averages or self.sequences > 1
         varies = varies or is_drawn(self.loss)
-        return plain == (Serial, NoNoise, OneTreePerOutput) and known and not remembers and not varies
+        varies = varies or not (type(noise) is NoNoise or (type(noise) is Langevin and noise.is_constant))
+        return plain == (Serial, OneTreePerOutput) and known and not remembers and not varies
 
     def repeats_on(self, offers: Capabilities) -> bool:
         """True if a machine that offers this may repeat the rounds."""
@@ -144,6 +146,7 @@ class Recipe:
             known = is_one_of(features.groups, ("feature",))
         known = known and not declared(SamplingTraits, self.sampling).weighs_losses
         plain = self.loss.n_outputs == 1 or not (limits.extra_trees or limits.random_strength > 0.0)
+        plain = plain and (not isinstance(self.langevin, Langevin) or self.langevin.noise_scale is None)
         return known and plain and replace(self, learners=AllLearners()).counts
 
     @property

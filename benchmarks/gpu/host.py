@@ -19,10 +19,12 @@ from gpuboost.backends.cuda.device.lock_step import LockStep
 from gpuboost.benchmarks.harness.experiments import Finding, Options
 from gpuboost.boosting import boost
 from gpuboost.growth import DepthWise, LeafWise, SignStump
+from gpuboost.langevin import Langevin
 from gpuboost.learners import RandomByNode, RandomGroups
 from gpuboost.losses import Logistic
 from gpuboost.recipe import Recipe
 from gpuboost.sampling import MVS
+from gpuboost.steps import GradientStep
 from gpuboost.training.train import SHOWN_TOGETHER
 from gpuboost.types import Cuts, Ensemble, Limits, TrainingSet
 
@@ -40,7 +42,9 @@ RECIPES = {
     "depth 6, 22 features": Recipe(Logistic(), growth=SIX, learners=RandomGroups(22)),
     "depth 6, 5 features per node": Recipe(Logistic(), growth=SIX, learners=RandomByNode(5)),
     "depth 6, half of the rows by gb.MVS": Recipe(Logistic(), growth=SIX, sampling=MVS(0.5)),
+    "depth 6, Langevin": Recipe(Logistic(), growth=SIX, step=GradientStep(), langevin=Langevin()),
 }
+IN_LOCK_STEP = "depth 6", "depth 6, Langevin"
 
 
 def host(options: Options) -> Finding:
@@ -48,10 +52,8 @@ def host(options: Options) -> Finding:
     rounds, repeats = (20, 1) if options.small else (FEW + 500, options.repeats or 5)
     times = {}
     trainings = [(name, recipe, 1) for name, recipe in RECIPES.items()]
-    for name, recipe, count in [
-        *trainings,
-        (f"depth 6, {TOGETHER} trainings in lock-step", RECIPES["depth 6"], TOGETHER),
-    ]:
+    trainings += [(f"{name}, {TOGETHER} trainings in lock-step", RECIPES[name], TOGETHER) for name in IN_LOCK_STEP]
+    for name, recipe, count in trainings:
         options.tell(name)
         few, many = (min(_seconds(recipe, n, count) for _ in range(repeats)) for n in (FEW, rounds))
         times[name] = 1e6 * (many - few) / (rounds - FEW) / count

@@ -169,6 +169,7 @@ REPEATED = {
     "multiclass": repeated_kind(categorical=False, several=True),
     "categories": repeated_kind(categorical=True, several=False),
     "sampling": repeated_kind(categorical=False, several=False, draws=True),
+    "langevin": repeated_kind(categorical=False, several=False, noise=True),
     "leafwise": repeated_kind(categorical=False, several=False),
     "min_samples_leaf": repeated_kind(categorical=False, several=False),
     "monotone": repeated_kind(categorical=False, several=False),

@@ -92,6 +92,24 @@ class RoundEvaluator(Protocol):
         ...
 
 
+class Shrinkage(NamedTuple):
+    """Scale of the model in a round, and factor of its trees: F <- kept F, then F <- F + length h, see ``Ensemble``."""
+
+    kept: float  # share of the model that a round leaves
+    length: float  # of the step along a round's trees
+    scale: float  # of the model after the round
+
+    @property
+    def factor(self) -> float:
+        """Factor of the round's trees, before the scale."""
+        return self.length / self.scale
+
+    @property
+    def next(self) -> Shrinkage:
+        """That of the next round."""
+        return Shrinkage(self.kept, self.length, self.scale * self.kept)
+
+
 class Repeated(NamedTuple):
     """A repeated round."""
 
@@ -102,11 +120,11 @@ class Repeated(NamedTuple):
 class Repeater(Protocol):
     """The verb of rounds that are the last one again, for machines that have ``Capabilities.repeated_rounds``."""
 
-    def repeat(self, trees: tuple[FittedTree, ...], rounds: int, left: int) -> Sequence[Repeated]:
+    def repeat(self, trees: tuple[FittedTree, ...], shrinkage: Shrinkage, rounds: int, left: int) -> Sequence[Repeated]:
         """Do the verbs of the last recorded round again, on the scores as they are now, with the same arguments.
 
         Returns each time's result: of at most ``rounds`` rounds, and of none if the machine cannot yet. ``trees``
-        are those of the last round; structures of later ones have versions that follow theirs. left: rounds that are
-        to be done in all, this time and later.
+        are those of the last round; structures of later ones have versions that follow theirs. shrinkage: of the last
+        round, from which those of later ones follow; left: rounds that are to be done in all, this time and later.
         """
         ...

@@ -197,6 +197,11 @@ class Langevin:
         """The function that ``noise_scale`` is or stands for."""
         return _weight if isinstance(self.noise_scale, str) else self.noise_scale
 
+    @property
+    def is_constant(self) -> bool:
+        """True if every round has the same temperature and searches the shapes of its trees."""
+        return self.schedule is None and self.random_from is None
+
     def beta(self, weight: float) -> float:
         """The inverse temperature of the mean loss for data of that total weight."""
         if self.inverse_temperature is not None:

@@ -38,11 +38,6 @@ class GrowingEnsemble:
             self._scales.append(self.scale)
         self.n_rounds += 1
 
-    def added(self, weak_learners: tuple[Any, ...], factor: float) -> int:
-        """``add``; the number of rounds then."""
-        self.add(weak_learners, factor)
-        return self.n_rounds
-
     def ensemble(self, rounds: int | None = None) -> Ensemble:
         """The ensemble now, or after this many rounds. It holds whole rounds, even if a signal interrupted one."""
         if self._current is None:

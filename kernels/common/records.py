@@ -179,6 +179,15 @@ class RepeatedTrees(NamedTuple):
     value: Any  # (v,) float64
 
 
+class RoundScores(NamedTuple):
+    """The scores of repeated rounds, bias + scale * sums."""
+
+    sums: Any  # (k, n) float64, to which the trees of each round are added
+    values: Any  # (k, n) float64: the scores; (k, 0) if they are the sums
+    bias: Any  # (k,) float64
+    shrinkage: Any  # (3,) float64: fields of ``optional_verbs.Shrinkage``, of the last round
+
+
 class RowDraw(NamedTuple):
     """Rows that are drawn for the trees of repeated rounds."""
 
@@ -191,7 +200,6 @@ class RowDraw(NamedTuple):
     h: Any  # (k * n,) float32
     multiplicity: Any  # (n,) int32: room for theirs, (0,) for all ones
     is_categorical: Any  # (d,) bool
-    own_leaves: Any  # bool: leaf values are of the drawn rows, not of all
 
 
 class ScoreDraw(NamedTuple):
@@ -212,6 +220,16 @@ class FeatureDraw(NamedTuple):
 
     words: Any  # (4,) int64: ``Key.words`` of the stream in the first round of a call
     chosen: Any  # (d,) bool: scratch memory; (0,) if all features compete
+
+
+class NoiseStreams(NamedTuple):
+    """Noise on the gradients and leaf values of repeated rounds."""
+
+    of_gradients: Any  # (k, 4) int64: ``Key.words`` of each output in the first round of a call; (0, 4) for none
+    of_leaves: Any  # the same of leaf values
+    deviations: Any  # (2,) float64: of gradients, times sqrt(h), and of leaf values
+    table: Any  # of ``normal.normal``
+    room: Any  # (n,) float32: for g with noise
 
 
 class SampleSums(NamedTuple):

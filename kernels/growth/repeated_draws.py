@@ -1,11 +1,9 @@
-"""Draws of repeated rounds: features and rows of their trees, and then the leaves of all rows and sums of these.
+"""Draws of repeated rounds: features and rows of their trees, and then the leaves of all rows.
 
 The kernels that draw are called by address, as those of ``repeated_rounds``. A stream's iteration goes up by one from
 round to round. of_draws: addresses of these kernels, and the fields of ``FeatureDraw``, ``RowDraw``, ``ScoreDraw`` and
 ``SampleSums``.
 """
-
-from math import isnan
 
 import numpy as np
 from numba import types
@@ -15,8 +13,7 @@ from gpuboost.kernels.common.jit import kernel
 from gpuboost.kernels.common.records import ColumnArrays, FeatureDraw, RowArrays, RowDraw, SampleSums, ScoreDraw
 from gpuboost.kernels.sampling.importance import GOSS, SOLVED_THRESHOLD, TRIMMING
 
-SUBSET, SCORE, SEARCH, DRAW, GATHER, WEIGH, WALK, SCALE, SUM = range(9)  # places of the kernels' addresses
-BITS_G, BITS_H = 31, 32  # of ``fixed_point.scale``
+SUBSET, SCORE, SEARCH, DRAW, GATHER, WEIGH, WALK = range(7)  # places of the kernels' addresses
 
 call = called_at(types.none)
 call_count = called_at(types.int64)
@@ -142,26 +139,6 @@ def _find_leaves(addresses, draw, trees, begin, end, n_bins, leaf_of_row):
 
 
 @kernel
-def _sum_leaves(addresses, of_all, leaf_of_row, sum_g, sum_h):
-    """The exact sums of all rows of each leaf; False, and nothing written, if a gradient is no number.
-
-    of_all: g and h, (n,) float32, multiplicities and their sum; sum_g, sum_h (v,) float64.
-    """
-    g, h, multiplicity, weight = of_all
-    n = np.int64(g.shape[0])
-    scale_g = call_number(addresses[SCALE], (g, multiplicity, weight, np.int64(BITS_G)))
-    scale_h = call_number(addresses[SCALE], (h, multiplicity, weight, np.int64(BITS_H)))
-    if isnan(scale_g) or isnan(scale_h):
-        return False
-    sums = np.zeros((sum_g.shape[0], 2), np.int64)
-    call(addresses[SUM], (g, h, multiplicity, scale_g, scale_h, leaf_of_row, np.int64(0), n, sums))
-    unit_g, unit_h = 1.0 / scale_g, 1.0 / scale_h
-    for v in range(sum_g.shape[0]):
-        sum_g[v], sum_h[v] = sums[v, 0] * unit_g, sums[v, 1] * unit_h
-    return True
-
-
-@kernel
 def _weigh_leaves(rows, h, multiplicity, leaf_of_row, sums, squares):
     """sums[leaf] = sum of the weights of its drawn rows, and squares[leaf] of their squares. rows, h: of these."""
     sums[:], squares[:] = 0.0, 0.0
@@ -215,17 +192,11 @@ def draw(of_draws, time, growth, g, h, of_packing):
 
 
 @kernel
-def settle(of_draws, trees, begin, end, n_bins, of_all, drawn_h, drawn_multiplicity, leaf_of_row, sums):
-    """Find the leaf of every row after a tree of drawn rows, and the sums that its leaf values are computed from.
-
-    of_all: g, h, multiplicities and their sum, of all rows; drawn_h, drawn_multiplicity: of those of the tree.
-    Returns False if a gradient is no number.
-    """
+def settle(of_draws, trees, begin, end, n_bins, h, multiplicity, leaf_of_row):
+    """Find the leaf of every row after a tree of drawn rows, whose h and multiplicities are given."""
     addresses, rows, sample = of_draws[0], RowDraw(*of_draws[2]), SampleSums(*of_draws[4])
     if rows.rows.shape[0] == 0:
-        return True
+        return
     _find_leaves(addresses, rows, trees, begin, end, n_bins, leaf_of_row)
-    of_leaf, v = sample.of_leaf, end - begin
-    drawn = rows.rows[: drawn_h.shape[0]]
-    _weigh_leaves(drawn, drawn_h, drawn_multiplicity, leaf_of_row, of_leaf[0, begin:end], of_leaf[1, begin:end])
-    return rows.own_leaves or _sum_leaves(addresses, of_all, leaf_of_row, sums[0, :v], sums[1, :v])
+    drawn, of_leaf = rows.rows[: h.shape[0]], sample.of_leaf
+    _weigh_leaves(drawn, h, multiplicity, leaf_of_row, of_leaf[0, begin:end], of_leaf[1, begin:end])

@@ -15,18 +15,23 @@ from gpuboost.kernels.common.records import (
     HistogramArrays,
     NodeArrays,
     RepeatedTrees,
+    RoundScores,
     RowArrays,
 )
 from gpuboost.kernels.growth.repeated_draws import draw, settle
+from gpuboost.kernels.growth.repeated_noise import disturb, disturb_values
 from gpuboost.kernels.splits.gain import SMOOTHING
 from gpuboost.kernels.splits.packed_split import MOST_RIDGE
 
-GRADIENTS, PACK, GROW, FINISH, NEWTON, ADD, BOUND = range(7)  # places of the kernels' addresses
+GRADIENTS, PACK, GROW, FINISH, NEWTON, ADD, BOUND, REFRESH, SCALE, SUM = range(10)  # places of the kernels' addresses
 LEAST_ROWS, LEAST_H, RIDGE, ALPHA, MOST = range(5)  # places of the limits
 ROWS_PER_H = 4  # its place in the rule
+KEPT, LENGTH, MODEL_SCALE = range(3)  # places in the shrinkage
+BITS_G, BITS_H = 31, 32  # of ``fixed_point.scale``
 
 call = called_at(types.none)
 call_pack = called_at(types.Tuple((types.float64, types.float64, types.int64, types.int64)))
+call_number = called_at(types.float64)
 call_grow = called_at(types.UniTuple(types.int64, 2))
 
 
@@ -86,6 +91,25 @@ def _take_out(addresses, growth, v, trees, begin, sums, leaf_of_row):
 
 
 @kernel
+def _sum_leaves(addresses, g, h, multiplicity, weight, leaf_of_row, sum_g, sum_h):
+    """The exact sums of all rows of each leaf; False, and nothing written, if a gradient is no number.
+
+    g, h (n,) float32; weight: sum of the multiplicities; sum_g, sum_h (v,) float64.
+    """
+    n = np.int64(g.shape[0])
+    scale_g = call_number(addresses[SCALE], (g, multiplicity, weight, np.int64(BITS_G)))
+    scale_h = call_number(addresses[SCALE], (h, multiplicity, weight, np.int64(BITS_H)))
+    if isnan(scale_g) or isnan(scale_h):
+        return False
+    sums = np.zeros((sum_g.shape[0], 2), np.int64)
+    call(addresses[SUM], (g, h, multiplicity, scale_g, scale_h, leaf_of_row, np.int64(0), n, sums))
+    unit_g, unit_h = 1.0 / scale_g, 1.0 / scale_h
+    for v in range(sum_g.shape[0]):
+        sum_g[v], sum_h[v] = sums[v, 0] * unit_g, sums[v, 1] * unit_h
+    return True
+
+
+@kernel
 def _add(addresses, value, factor, steps, leaf_of_row, scores):
     """scores += factor * value of the leaf of each row. steps: scratch memory of the length of ``value``."""
     for v in range(value.shape[0]):
@@ -94,12 +118,28 @@ def _add(addresses, value, factor, steps, leaf_of_row, scores):
 
 
 @kernel
-def _value(addresses, v, trees, begin, sums, limits, directions):
-    """Compute the leaf values of a tree of v nodes. directions (1, 1, d): of all features, if some have one."""
-    end = begin + v
-    feature, value = trees.feature[begin:end], trees.value[begin:end]
+def _score(addresses, value, sizes, room, leaves, scores):
+    """Shrink the scores, and add the trees of a round. value, sizes: theirs, one after the other; room: for one."""
+    begin, scale, (k, n) = np.int64(0), scores.shrinkage[MODEL_SCALE] * scores.shrinkage[KEPT], scores.values.shape
+    for output in range(k):
+        end = begin + sizes[output]
+        step = scores.shrinkage[LENGTH] / scale
+        _add(addresses, value[begin:end], step, room[: end - begin], leaves[output], scores.sums[output])
+        begin = end
+        if n > 0:
+            of_output = (scores.sums[output], scores.values[output], scores.bias[output], scale)
+            call(addresses[REFRESH], (*of_output, np.int64(0), np.int64(n)))
+    scores.shrinkage[MODEL_SCALE] = scale
+
+
+@kernel
+def _value(addresses, time, output, trees, begin, end, sums, limits, directions, of_noise):
+    """Compute the leaf values of a tree. directions (1, 1, d): of all features, if some have one."""
+    v, feature, value = end - begin, trees.feature[begin:end], trees.value[begin:end]
     of_values = (feature, sums[0, :v], sums[1, :v], limits[RIDGE], limits[ALPHA], limits[MOST], value)
     call(addresses[NEWTON], of_values)
+    if of_noise is not None:
+        disturb_values(of_noise, time, output, feature, sums[1, :v], limits[RIDGE], value)
     if addresses[BOUND] == 0:
         return
     of_nodes = (feature, trees.left[begin:end], trees.right[begin:end], trees.cover[begin:end])
@@ -122,25 +162,25 @@ def _advance(rules):
 
 @kernel
 def repeat(times, addresses, of_gradients, g, h, of_packing, growth, free_slots, limits, trees, sums, leaves,
-           scores, factor, sizes, of_draws):  # fmt: skip
+           of_scores, sizes, of_draws, of_noise):  # fmt: skip
     """Do up to ``times`` rounds; return the number of those that were done, with nothing done of the next one.
 
     A round is not done if a gradient is no number, if the tables have no room for one of its trees, or if units are so
     coarse that its splits need the general search: the caller's verbs know what to do then.
 
-    addresses: (7,) int64 of kernels, the last one 0 if leaf values need not be in order. of_gradients: arguments of the
-    loss's, which writes g and h, (k, n) float32; of_packing: multiplicities, their sum, and the integers, for
-    ``scale_and_pack``. growth: arguments of ``small_trees.grow`` for the first level of a tree, or of a kernel of
-    ``small_general_trees``, of which the streams go on with each round; free_slots: the stack of slots that it begins
-    with.
+    addresses: (10,) int64 of kernels, 0 for those that are not called. of_gradients: arguments of the loss's, which
+    writes g and h, (k, n) float32; of_packing: multiplicities, their sum, and the integers, for ``scale_and_pack``.
+    growth: arguments of ``small_trees.grow`` for the first level of a tree, or of a kernel of ``small_general_trees``,
+    of which the streams go on with each round; free_slots: the stack of slots that it begins with.
     limits: (5,) float64: least rows of a split, least h of a child, ridge, alpha, largest leaf value.
     trees: fields of ``RepeatedTrees``, with room for ``times`` * k of the largest trees; sums (2, v) float64, with room
-    for one, and leaves (k, n) int32 are scratch memory. scores (k, n) float64: factor times the leaf values are added.
-    sizes (times * k,) int64: output, numbers of nodes of the trees, which follow one another. of_draws: see
-    ``repeated_draws``; None if neither rows nor features are drawn.
+    for one, and leaves (k, n) int32 are scratch memory.
+    of_scores: fields of ``RoundScores``. sizes (times * k,) int64: output, numbers of nodes of the trees, which follow
+    one another. of_draws: see ``repeated_draws``; None if neither rows nor features are drawn. of_noise: see
+    ``repeated_noise``; None if there is none.
     """
     multiplicity, weight, _ = of_packing
-    made, n_bins, (k, n) = RepeatedTrees(*trees), ColumnArrays(*growth[11]).n_bins, scores.shape
+    made, n_bins, (k, n) = RepeatedTrees(*trees), ColumnArrays(*growth[11]).n_bins, g.shape
     used, end, settled = np.int64(growth[9][0].shape[0]), np.int64(0), n
     if of_draws is not None:
         settled = 0 if of_draws[2][2].shape[0] > 0 else n  # rows whose leaves are known once the tree is grown
@@ -148,13 +188,17 @@ def repeat(times, addresses, of_gradients, g, h, of_packing, growth, free_slots,
         begin_of_round = end
         call(addresses[GRADIENTS], of_gradients)
         if of_draws is None:
-            of_tree, tree_g, tree_h, of_rows = growth, g, h, of_packing
+            of_tree, tree_g, tree_h, of_rows, rows = growth, g, h, of_packing, multiplicity[:0]
         else:
             are_numbers, of_tree, tree_g, tree_h, of_rows = draw(of_draws, time, growth, g, h, of_packing)
+            rows = of_draws[2][2][: tree_g.shape[1]]
             if not are_numbers:
                 return time
         for output in range(k):
             of_output = (tree_g[output], tree_h[output], of_rows[0], of_rows[1], of_rows[2])
+            if of_noise is not None:
+                noisy = disturb(of_noise, time, output, tree_g[output], tree_h[output], of_rows[0], rows)
+                of_output = (noisy, tree_h[output], of_rows[0], of_rows[1], of_rows[2])
             scale_g, scale_h, sum_g, sum_h = call_pack(addresses[PACK], of_output)
             units, leaf_of_row, begin = (1.0 / scale_g, 1.0 / scale_h), leaves[output], end
             if isnan(scale_g) or isnan(scale_h) or not limits[RIDGE] < MOST_RIDGE * units[1]:
@@ -165,16 +209,13 @@ def repeat(times, addresses, of_gradients, g, h, of_packing, growth, free_slots,
             end += used
             _take_out(addresses, of_tree, used, made, begin, sums, leaf_of_row[:settled])
             if of_draws is not None:
-                of_all = (g[output], h[output], multiplicity, weight)
-                of_drawn = (tree_h[output], of_rows[0])
-                if not settle(of_draws, made, begin, end, n_bins, of_all, *of_drawn, leaf_of_row, sums):
+                settle(of_draws, made, begin, end, n_bins, tree_h[output], of_rows[0], leaf_of_row)
+            if addresses[SUM] != 0:  # the tree's own sums are of other gradients
+                of_all = (g[output], h[output], multiplicity, weight, leaf_of_row)
+                if not _sum_leaves(addresses, *of_all, sums[0, :used], sums[1, :used]):
                     return time
-            _value(addresses, used, made, begin, sums, limits, growth[15][3])
+            _value(addresses, time, output, made, begin, end, sums, limits, growth[15][3], of_noise)
             sizes[time * k + output] = used
-        for output in range(k):
-            end_of_tree = begin_of_round + sizes[time * k + output]
-            value = made.value[begin_of_round:end_of_tree]
-            _add(addresses, value, factor, sums[0, : value.shape[0]], leaves[output], scores[output])
-            begin_of_round = end_of_tree
+        _score(addresses, made.value[begin_of_round:], sizes[time * k :], sums[0], leaves, RoundScores(*of_scores))
         _advance(growth[15])
     return times

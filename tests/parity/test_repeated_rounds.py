@@ -19,6 +19,7 @@ from gpuboost.backends.cuda.backend import Cuda
 from gpuboost.backends.reference.backend import Reference
 from gpuboost.boosting import boost
 from gpuboost.growth import DepthWise, LeafWise, Oblivious
+from gpuboost.langevin import GeometricAnnealing, Langevin
 from gpuboost.learners import RandomByLevel, RandomByNode, RandomGroups
 from gpuboost.losses import AbsoluteError, Logistic, Softmax
 from gpuboost.recipe import Recipe
@@ -30,12 +31,13 @@ SHALLOW = DepthWise(Limits(4, 2))
 
 
 def watched(recipe: Recipe, case: Any, backend: Any, stop: int | None = None, **given: Any) -> tuple[Any, ...]:
-    """The model, and of each round that the watch saw: its number, trees so far, ticket and version."""
-    seen: list[tuple[int, ...]] = []
+    """The model, and of each round that the watch saw: its number, ticket, version, shrinkage and trees so far."""
+    seen: list[tuple[float, ...]] = []
 
     def watch(progress: Progress) -> bool:
         line = progress.log[-1]
-        seen.append((progress.round, progress.n_rounds, line.ticket, line.pulled, len(progress.ensemble.trees)))
+        place = progress.round, progress.n_rounds, line.ticket, line.pulled
+        seen.append((*place, progress.factor, progress.scale, len(progress.ensemble.trees)))
         return progress.n_rounds == stop
 
     return model_bytes(boost(recipe, case.data, backend, watch=watch, **given)), seen
@@ -73,6 +75,9 @@ DRAWN: list[dict[str, Any]] = [
     {"loss": Softmax(3), "sampling": UniformSampling(0.6), **NODES},
     {"learners": RandomGroups(2)},
     {"loss": Softmax(3), "learners": RandomGroups(0.5), "growth": Oblivious(Limits(4, 2, random_strength=1.0))},
+    {"langevin": Langevin(1e3, allow_unproven=True)},
+    {"loss": Softmax(3), "langevin": Langevin(1e3, 0.01, structure_noise=False, allow_unproven=True)},
+    {"sampling": MVS(0.5), "langevin": Langevin(1e3, noise_scale="weight", allow_unproven=True), **NODES},
 ]
 """Pieces that draw by kernels, in the streams of their round."""
 
@@ -155,6 +160,8 @@ def test_a_model_is_continued_by_repeated_rounds(monkeypatch: pytest.MonkeyPatch
             {"learners": RandomGroups(1, "root")},
             {"sampling": UniformSampling(0.5, variance_control="horvitz_thompson")},
             {"averages": True, "learning_rate": 1.0},
+            {"langevin": Langevin(1e3, schedule=GeometricAnnealing(4.0, 9), allow_unproven=True)},
+            {"langevin": Langevin(1e3, random_from=9, allow_unproven=True)},
         ],
         3,
     ),

@@ -37,13 +37,14 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counted]:
 
 
 def watched(recipe: Recipe, case: Case, backend: Any, stop: int | None = None, **given: Any) -> tuple[Any, ...]:
-    """The model, and of each round that the watch saw: its number, trees so far, ticket and versions."""
-    seen: list[tuple[int, ...]] = []
+    """The model, and of each round that the watch saw: its number, trees so far, ticket, shrinkage and versions."""
+    seen: list[tuple[float, ...]] = []
 
     def watch(progress: Progress) -> bool:
         line = progress.log[-1]
         versions = {tree.version for tree in progress.trees}
-        seen.append((progress.round, progress.n_rounds, line.ticket, line.pulled, *versions))
+        place = progress.round, progress.n_rounds, line.ticket, line.pulled
+        seen.append((*place, progress.factor, progress.scale, *versions))
         return progress.n_rounds == stop
 
     return model_bytes(boost(recipe, case.data, backend, watch=watch, **given)), seen

@@ -28,7 +28,7 @@ from gpuboost.backends.numerics import line_search, sketches
 from gpuboost.backends.numerics.leaf_values import climbed, whole_weights
 from gpuboost.backends.numerics.probabilities import ProbabilityRule
 from gpuboost.backends.numerics.random_trees import counted, random_structure
-from gpuboost.backends.optional_verbs import Repeated
+from gpuboost.backends.optional_verbs import Repeated, Shrinkage
 from gpuboost.backends.prediction import additive, few_binned_rows, predictor
 from gpuboost.backends.prediction.few_binned_rows import walked
 from gpuboost.backends.prediction.flat_forest import FlatForest
@@ -102,8 +102,8 @@ class Cpu:
     def recorded(self, step: int, sequence: int = 0) -> AbstractContextManager[None]:
         return self._rounds
 
-    def repeat(self, trees: tuple[FittedTree, ...], rounds: int, left: int) -> Sequence[Repeated]:
-        return self._rounds.repeat(trees, rounds, left)
+    def repeat(self, trees: tuple[FittedTree, ...], shrinkage: Shrinkage, rounds: int, left: int) -> Sequence[Repeated]:
+        return self._rounds.repeat(trees, shrinkage, rounds, left)
 
     def collect(self, ensemble: Ensemble) -> Ensemble:
         self._rounds.forget()
@@ -212,7 +212,9 @@ class Cpu:
         return weighed
 
     def noise(self, gradients: Gradients, rows: Array | None, noise: Noise) -> Gradients:
-        return sampling.noise.noisy(gradients, rows, noise, self._by_rows)
+        noisy = sampling.noise.noisy(gradients, rows, noise, self._by_rows)
+        self._rounds.note("noise", noisy, gradients, rows, noise)
+        return noisy
 
     # the tree
 
@@ -242,14 +244,9 @@ class Cpu:
         return sketches.projected_outputs(gradients, matrix)
 
     def leaf_values(
-        self,
-        structure: Structure,
-        gradients: Gradients,
-        data: TrainingSet,
-        limits: Limits,
-        version: int,
+        self, structure: Structure, gradients: Gradients, data: TrainingSet, limits: Limits, version: int,
         noise: Noise | None = None,
-    ) -> tuple[FittedTree, Array]:
+    ) -> tuple[FittedTree, Array]:  # fmt: skip
         nodes, leaf_of_row, sums, weight = structure.nodes, structure.leaf_of_row, structure.sums, structure.weight
         if sums is None or structure.version != version:
             route: cpu_sums.Route | None = None
@@ -269,7 +266,7 @@ class Cpu:
         elif leaf_of_row is None:
             leaf_of_row = self._route(nodes, data.bins, data.cuts)
         tree = with_values(structure, nodes, sums, weight, limits, noise)
-        self._rounds.note("leaf_values" if noise is None else "noise", tree, structure, gradients, limits)
+        self._rounds.note("leaf_values", tree, noise, structure, gradients, limits)
         return tree, leaf_of_row
 
     def leaf_quantiles(
@@ -315,6 +312,7 @@ class Cpu:
         for output in range(len(sums)):
             shrunken = partial(pointwise.shrunken, sums[output], out[output], float(bias[output]), scale)
             self._by_rows(sums.shape[1], shrunken, ADDITION)
+        self._rounds.note("scores", None, sums, bias, scale, out)
 
     def loss_value(self, loss: Loss, scores: Array, y: Array, weight: Array | None) -> float:
         if is_of_arrays(loss):

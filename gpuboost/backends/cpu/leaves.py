@@ -7,10 +7,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.backends.numerics.leaf_values import leaf_noise, newton_values
+from gpuboost.backends.numerics.leaf_values import newton_values
 from gpuboost.backends.numerics.monotone import of_features
 from gpuboost.kernels.common import normal
 from gpuboost.kernels.leaves import bounds
+from gpuboost.kernels.leaves.leaf_noise import add_leaf_noise
 from gpuboost.kernels.leaves.newton import along_paths, newton
 from gpuboost.types import Array, Cuts, FittedTree, Gradients, Limits, Nodes, Noise, Structure
 
@@ -52,9 +53,9 @@ def with_values(
         value = np.empty(len(nodes.feature))
         newton(nodes.feature, *sums, float(limits.reg_lambda), float(limits.reg_alpha), limits.largest_value, value)
     if noise is not None:
-        z = np.empty(len(value))
-        normal.normals(normal.TABLE, *(noise.key / structure.output).words, 0, len(z), z)
-        value += leaf_noise(nodes, sums[1], limits, noise.deviation, z)
+        words = (noise.key / structure.output).words
+        of_leaves = nodes.feature, sums[1], float(limits.reg_lambda), noise.deviation
+        add_leaf_noise(*of_leaves, normal.TABLE, *words, value)
     return FittedTree(nodes, value, structure.output, structure.version)
 
 

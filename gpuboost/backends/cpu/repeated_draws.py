@@ -11,7 +11,6 @@ from gpuboost.backends.cpu import sums as cpu_sums
 from gpuboost.backends.cpu.sampling.draws import limit_of, terms_of
 from gpuboost.backends.numerics.probabilities import GossRule, ProbabilityRule, ThresholdRule, TrimmingRule
 from gpuboost.backends.prediction.few_binned_rows import FIELDS, MOST, to_read
-from gpuboost.kernels.common import fixed_point
 from gpuboost.kernels.common.by_address import address_of
 from gpuboost.kernels.common.records import FeatureDraw, RepeatedTrees, RowDraw, SampleSums, ScoreDraw
 from gpuboost.kernels.leaves.walk_rows import walk_rows
@@ -59,11 +58,11 @@ class Draws:
     """The draws of repeated rounds."""
 
     def __init__(
-        self, data: TrainingSet, target: Target, candidates: Candidates, gradients: Gradients, verbs: DrawVerbs | None,
+        self, data: TrainingSet, candidates: Candidates, gradients: Gradients, verbs: DrawVerbs | None,
         room: tuple[int, int],
     ) -> None:  # fmt: skip
         """room: for the rounds of a call, and for the nodes of their trees."""
-        self._rows = _row_draw(data, target, gradients, verbs)
+        self._rows = _row_draw(data, gradients, verbs)
         self._features, self._score, rounds, nodes = NO_FEATURES, NO_SCORE, *room
         self._streams: list[tuple[NDArray[np.int64], Key]] = []  # words that kernels read, and the key that they are of
         if candidates.by_tree is not None:
@@ -81,7 +80,7 @@ class Draws:
     def arguments(self, trees: RepeatedTrees, gradients: Gradients) -> tuple[Any, ...]:
         """The kernel's ``of_draws``."""
         addresses = self._addresses(trees, gradients)
-        self.are_known = None not in addresses  # the verbs have called all of them with arguments of these types
+        self.is_known = None not in addresses  # the verbs have called all of them with arguments of these types
         of_kernels = np.array([address or 0 for address in addresses], np.int64)
         return of_kernels, tuple(self._features), tuple(self._rows), tuple(self._score), tuple(self._sums)
 
@@ -96,23 +95,18 @@ class Draws:
         features = np.empty(1, np.int32)
         of_features = address_of(feature_subsets.draw, 0, *words, features) if len(self._features.chosen) else 0
         if not len(draw.rows):
-            return [of_features, *[0] * 8]
+            return [of_features, *[0] * 6]
         (k, n), m, leaves = gradients.g.shape, cpu_sums.multiplicity_of(gradients), np.empty(1, np.int32)
         nodes = [to_read(getattr(trees, name)) for name in FIELDS]
         of_cuts = to_read(leaves), to_read(draw.is_categorical)
-        of_scale, weighed = (m, 0.0, 0), draw.g.reshape(k, n)
+        weighed = draw.g.reshape(k, n)
         return [
             of_features,
             *self._choosing(gradients, m),
             address_of(gather.gather, draw.bins, draw.rows, 0, n, np.empty((0, 0), np.uint8)),
             address_of(importance.weigh, gradients.g, draw.rows, draw.inverse, 0, n, weighed),
             address_of(walk_rows, to_read(draw.bins), *nodes, *of_cuts, leaves),
-            address_of(fixed_point.scale, gradients.g[0], *of_scale),
-            0 if draw.own_leaves else address_of(
-                fixed_point.leaf_sums, gradients.g[0], gradients.h[0], m, 0.0, 0.0, leaves, 0, n,
-                np.empty((0, 2), np.int64),
-            ),
-        ]  # fmt: skip
+        ]
 
     def _choosing(self, gradients: Gradients, multiplicity: NDArray[np.int32]) -> list[int | None]:
         """Addresses of the kernels that choose the rows."""
@@ -139,7 +133,7 @@ class Draws:
         )
 
 
-def _row_draw(data: TrainingSet, target: Target, gradients: Gradients, verbs: DrawVerbs | None) -> RowDraw:
+def _row_draw(data: TrainingSet, gradients: Gradients, verbs: DrawVerbs | None) -> RowDraw:
     """The draw of the rows. Without verbs it is empty, but has the same types, so that one kernel serves for all."""
     assert isinstance(data.bins, DenseBins)
     (k, n), probability = gradients.g.shape, 1.0 if verbs is None else verbs.probability
@@ -149,7 +143,7 @@ def _row_draw(data: TrainingSet, target: Target, gradients: Gradients, verbs: Dr
     return RowDraw(
         words, limit_of(probability), np.empty(n, np.int32), np.full(n, 1.0 / probability, np.float32), data.bins.rows,
         np.empty(k * n, np.float32), np.empty(k * n, np.float32), np.empty(multiplicities, np.int32),
-        data.cuts.is_categorical, target.own_leaves,
+        data.cuts.is_categorical,
     )  # fmt: skip
 
 

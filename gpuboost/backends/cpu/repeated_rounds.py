@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +18,10 @@ from gpuboost.backends.cpu import sums as cpu_sums
 from gpuboost.backends.cpu.compilation.background import BACKGROUND, repeated_kind
 from gpuboost.backends.cpu.grower import OneCall
 from gpuboost.backends.cpu.growth import CpuGrowth
-from gpuboost.backends.cpu.repeated_draws import Draws, DrawVerbs
-from gpuboost.backends.optional_verbs import Repeated
+from gpuboost.backends.cpu.repeated_draws import Draws
+from gpuboost.backends.cpu.repeated_noise import NoiseOfRounds
+from gpuboost.backends.cpu.round_verbs import RoundVerbs
+from gpuboost.backends.optional_verbs import Repeated, Shrinkage
 from gpuboost.backends.several_rounds import PAYS
 from gpuboost.kernels.common import fixed_point
 from gpuboost.kernels.common.by_address import address_of, is_compiled
@@ -67,7 +69,7 @@ class RepeatedRounds:
         if self._open:
             self._verbs.append((verb, result, *given))
 
-    def repeat(self, trees: tuple[FittedTree, ...], rounds: int, left: int) -> Sequence[Repeated]:
+    def repeat(self, trees: tuple[FittedTree, ...], shrinkage: Shrinkage, rounds: int, left: int) -> Sequence[Repeated]:
         """See the verb."""
         if self._round is None:
             if self._passed:
@@ -78,18 +80,20 @@ class RepeatedRounds:
         if self._round is None:
             self._passed = PASSED
             return ()
-        return self._round.repeat(trees, rounds)
+        return self._round.repeat(trees, shrinkage, rounds)
 
     def _prepared(self, trees: tuple[FittedTree, ...], left: int) -> _Round | None:
         """The last round, if the kernel can repeat it and is there."""
-        verbs = _parts(self._verbs, trees)
+        verbs = RoundVerbs.of(self._verbs, trees)
         if verbs is None or verbs.may_warn:
             return None
         grower = self._growth.for_rounds(*verbs.of_growth)
         call = None if grower is None else grower.in_one_call()
         if grower is None or call is None or len(trees) * call.most > MOST_NODES or call.differs(len(trees)):
             return None
-        kind = repeated_kind(categorical=call.is_categorical, several=len(trees) > 1, draws=verbs.draws)
+        kind = repeated_kind(
+            categorical=call.is_categorical, several=len(trees) > 1, draws=verbs.draws, noise=verbs.is_noisy
+        )
         is_ready = BACKGROUND.is_ready if left >= PAYS else BACKGROUND.is_there
         if self.waits and not is_ready(kind):
             return None
@@ -97,74 +101,10 @@ class RepeatedRounds:
         return made if made.is_known and not (self.waits and not made.is_compiled) else None
 
 
-class _Verbs(NamedTuple):
-    """The verbs that a round does again, as far as they differ from fit to fit."""
-
-    gradients: Gradients  # the arrays are written to
-    run: Any  # the loss's kernel, and its arguments
-    of_run: tuple[Any, ...]
-    of_growth: tuple[Any, ...]  # data, target, candidates and limits
-    scores: NDArray[np.float64]
-    factor: float
-    draw: DrawVerbs | None  # of rows
-
-    @property
-    def limits(self) -> Limits:
-        limits: Limits = self.of_growth[3]
-        return limits
-
-    @property
-    def draws(self) -> bool:
-        """True if rows or features are drawn."""
-        return self.draw is not None or self.of_growth[2].by_tree is not None
-
-    @property
-    def may_warn(self) -> bool:
-        """True if the report may warn of rows that are never drawn, which it has to see for that."""
-        draw, own_leaves = self.draw, self.of_growth[1].own_leaves
-        return draw is not None and draw.rule is not None and draw.kappa == 0.0 and own_leaves
-
-    @property
-    def version(self) -> int:
-        """The number of the round."""
-        return int(self.of_growth[1].version)
-
-
-def _parts(verbs: list[tuple[Any, ...]], trees: tuple[FittedTree, ...]) -> _Verbs | None:
-    """The verbs of a round; None if one of them was given anything but what the ones before it returned."""
-    k, names = len(trees), [verb[0] for verb in verbs]
-    draws = 2 if names[1:3] in (["sample", "weigh"], ["draw", "weigh"]) else 0
-    of_tree = ["leaf_values", "bound_leaves", "bound_leaves", "add_leaves"]
-    if "bound_leaves" not in names:
-        of_tree = [of_tree[0], of_tree[-1]]
-    if [*names[:1], *names[1 + draws :]] != ["gradients", *["grow"] * k, *of_tree * k]:
-        return None
-    _, gradients, scores, run, of_run = verbs[0]
-    draw = DrawVerbs.of(verbs[1:3], gradients) if draws else None
-    verbs = verbs[1 + draws :]
-    _, _, data, target, _, candidates, limits = verbs[0]
-    factor = verbs[-1][-1]
-    same = target.gradients is (gradients if draw is None else draw.weighed)
-    for output, tree in enumerate(trees):
-        _, structure, *of_growth = verbs[output]
-        (_, fitted, *of_values), *bounded, (_, _, *of_step) = verbs[k:][len(of_tree) * output :][: len(of_tree)]
-        for refined, (_, result, *of_bounds) in enumerate(bounded):
-            same = same and of_bounds[0] is fitted and of_bounds[1] is limits and of_bounds[2] == refined
-            fitted = result
-        same = same and (structure.sums is None) != target.gives_leaf_sums and fitted is tree and of_step[2] == factor
-        for argument, wanted in zip(of_growth, (data, target, output, candidates, limits), strict=True):
-            same = same and argument is wanted
-        for argument, wanted in zip(
-            (*of_values, *of_step[:2]), (structure, gradients, limits, scores, tree), strict=True
-        ):
-            same = same and argument is wanted
-    return _Verbs(gradients, run, of_run, (data, target, candidates, limits), scores, factor, draw) if same else None
-
-
 class _Round:
     """A round, as arguments of the kernel."""
 
-    def __init__(self, call: OneCall, packed: NDArray[np.int64], verbs: _Verbs) -> None:
+    def __init__(self, call: OneCall, packed: NDArray[np.int64], verbs: RoundVerbs) -> None:
         gradients, scores, limits = verbs.gradients, verbs.scores, verbs.limits
         self._version = verbs.version  # of the round that the verbs did
         (k, n), max_nodes = scores.shape, call.most
@@ -177,10 +117,16 @@ class _Round:
         self._call, self._k, self._times, self._sizes = call, k, times, sizes
         self._trees = trees = RepeatedTrees(*_room(times * k * max_nodes))
         data, target, candidates, _ = verbs.of_growth
-        draws, room = None, (times, times * k * max_nodes)
+        self._draws = self._noise = of_draws = of_noise = None
         if verbs.draws:
-            draws = Draws(data, target, candidates, gradients, verbs.draw, room)
-        self._draws = draws
+            room = times, times * k * max_nodes
+            self._draws = Draws(data, candidates, gradients, verbs.draw, room)
+            of_draws = self._draws.arguments(trees, gradients)
+        if verbs.is_noisy:
+            self._noise = NoiseOfRounds(*verbs.noise, k, n)
+            of_noise = self._noise.arguments(trees, gradients, of_values[0])
+        self._shrinkage = np.empty(len(Shrinkage._fields))
+        bias, values = verbs.shrunk or (np.empty(k), np.empty((k, 0)))
         addresses = [  # in the order of their places
             address_of(verbs.run, *verbs.of_run),
             address_of(fixed_point.scale_and_pack, gradients.g[0], gradients.h[0], *of_packing),
@@ -189,27 +135,33 @@ class _Round:
             address_of(newton, trees.feature, *sums, *of_values, trees.value),
             address_of(pointwise.add_leaves, scores[0], sums[0], leaves[0], 0, n),
             _address_of_bounds(trees, limits, call),
+            address_of(pointwise.shrunken, scores[0], values[0], 0.0, 0.0, 0, n) if verbs.shrunk else 0,
+            *(_addresses_of_sums(gradients, m, leaves[0]) if not target.gives_leaf_sums else (0, 0)),
         ]
-        of_draws = None if draws is None else draws.arguments(trees, gradients)
         self._arguments = (
             np.array([address or 0 for address in addresses], np.int64), verbs.of_run, gradients.g, gradients.h,
-            of_packing, call.arguments, call.free_slots, rule, tuple(trees), sums, leaves, scores, float(verbs.factor),
-            sizes, of_draws,
+            of_packing, call.arguments, call.free_slots, rule, tuple(trees), sums, leaves,
+            (scores, values, bias, self._shrinkage), sizes, of_draws, of_noise,
         )  # fmt: skip
         # the loop has called all of them with arguments of these types
-        self.is_known = None not in addresses and (draws is None or draws.are_known)
+        self.is_known = None not in addresses and all(part is None or part.is_known for part in self._drawn)
 
     @property
     def is_compiled(self) -> bool:
         """True if the kernel need not be compiled for these arguments."""
         return bool(is_compiled(kernel.repeat, 1, *self._arguments))
 
-    def repeat(self, trees: tuple[FittedTree, ...], rounds: int) -> list[Repeated]:
+    @property
+    def _drawn(self) -> tuple[Draws | None, NoiseOfRounds | None]:
+        return self._draws, self._noise
+
+    def repeat(self, trees: tuple[FittedTree, ...], shrinkage: Shrinkage, rounds: int) -> list[Repeated]:
         """The trees of up to so many rounds."""
         k, version = self._k, trees[0].version + 1
-        self._call.begin(version - self._version)
-        if self._draws is not None:
-            self._draws.begin(version - self._version)
+        self._shrinkage[:] = shrinkage
+        for part in (self._call, *self._drawn):
+            if part is not None:
+                part.begin(version - self._version)
         done = kernel.repeat(min(rounds, self._times), *self._arguments)
         ends = [0, *np.cumsum(self._sizes[: done * k]).tolist()]
         *fields, values = [array[: ends[-1]].copy() for array in self._trees]
@@ -232,6 +184,15 @@ def _address_of_bounds(trees: RepeatedTrees, limits: Limits, call: OneCall) -> i
     if limits.directions is not None:
         address = address_of(bound_leaves, *of_nodes, call.directions, 0.0, True, trees.value)
     return address
+
+
+def _addresses_of_sums(
+    gradients: Gradients, multiplicity: NDArray[np.int32], leaf_of_row: NDArray[np.int32]
+) -> tuple[int | None, int | None]:
+    """Addresses of the kernels that sum the gradients of all rows by leaf."""
+    g, h, sums = gradients.g[0], gradients.h[0], np.empty((0, 2), np.int64)
+    scale = address_of(fixed_point.scale, g, multiplicity, 0.0, 0)
+    return scale, address_of(fixed_point.leaf_sums, g, h, multiplicity, 0.0, 0.0, leaf_of_row, 0, len(g), sums)
 
 
 def _room(v: int) -> tuple[NDArray[Any], ...]:

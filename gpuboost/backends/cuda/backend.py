@@ -54,7 +54,7 @@ from gpuboost.backends.cuda.trees.subsets import Chosen, Draw, Subsets
 from gpuboost.backends.cuda.trees.tree_ring import SLOTS, DeviceTree, TreeRing, collected
 from gpuboost.backends.host.threads import ThreadPool
 from gpuboost.backends.numerics.probabilities import ProbabilityRule
-from gpuboost.backends.optional_verbs import Repeated
+from gpuboost.backends.optional_verbs import Repeated, Shrinkage
 from gpuboost.backends.prediction import additive
 from gpuboost.backends.protocol import Capabilities
 from gpuboost.backends.smoothing import Smoothing
@@ -140,11 +140,11 @@ class Cuda:
     def recorded(self, step: int, sequence: int = 0) -> AbstractContextManager[None]:
         return self._rounds.enclosed(sequence)
 
-    def repeat(self, trees: tuple[FittedTree, ...], rounds: int, left: int) -> Sequence[Repeated]:
+    def repeat(self, trees: tuple[FittedTree, ...], shrinkage: Shrinkage, rounds: int, left: int) -> Sequence[Repeated]:
         handles = tuple(cast(DeviceTree, tree) for tree in trees)
         if not self._rounds.repeatable or not all(isinstance(tree, DeviceTree) for tree in handles):
             return ()
-        repeated = self._leaves.repeat(handles, rounds, left)
+        repeated = self._leaves.repeat(handles, shrinkage, rounds, left)
         return [Repeated(tuple(tree.as_tree() for tree in made)) for made in repeated]
 
     def forget_rounds(self) -> None:

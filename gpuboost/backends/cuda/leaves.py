@@ -21,6 +21,7 @@ from gpuboost.backends.cuda.trees.tree import NODE, STATE, as_bytes, as_records
 from gpuboost.backends.cuda.trees.tree_ring import DeviceTree, TreeRing, host_nodes
 from gpuboost.backends.numerics.leaf_values import weight_scale
 from gpuboost.backends.numerics.monotone import of_features
+from gpuboost.backends.optional_verbs import Shrinkage
 from gpuboost.kernels.common.normal_table import TABLE
 from gpuboost.types import Array, Cuts, FittedTree, Limits, Nodes, Noise, Structure, TrainingSet
 
@@ -117,23 +118,20 @@ class Leaves:
         return Grown(on_device[0], on_device[1], gradients, None, output, False, structure.blind, shape)
 
     def values(
-        self,
-        grown: Grown,
-        gradients: DeviceGradients,
-        data: TrainingSet,
-        limits: Limits,
-        stale: bool,
-        tree: DeviceTree,
-        noise: Noise | None,
-    ) -> LeafOfRow:
+        self, grown: Grown, gradients: DeviceGradients, data: TrainingSet, limits: Limits, stale: bool,
+        tree: DeviceTree, noise: Noise | None,
+    ) -> LeafOfRow:  # fmt: skip
         """Compute the exact leaf values, and record the tree in its slot."""
         ring = tree.ring
         self._slot.set((tree.slot - tree.output) % ring.slots)
         return self._values(grown, gradients, data, limits, stale, ring, self._noise.set_noise(noise))
 
-    def repeat(self, trees: tuple[DeviceTree, ...], rounds: int, left: int) -> list[tuple[DeviceTree, ...]]:
+    def repeat(
+        self, trees: tuple[DeviceTree, ...], shrinkage: Shrinkage, rounds: int, left: int
+    ) -> list[tuple[DeviceTree, ...]]:
         """Launch the last round again; the trees of each time: see ``Repeater``."""
-        ring, k, slot = trees[0].ring, len(trees), self._slot
+        ring, k = trees[0].ring, len(trees)
+        factors, now = (self._factor, self._factor_of_others), shrinkage.next
 
         def added(i: int) -> tuple[DeviceTree, ...]:
             return tuple(ring.add(tree.output, tree.version + 1 + i, tree.shape) for tree in trees)
@@ -141,16 +139,22 @@ class Leaves:
         def after() -> None:
             self._next("next_round")(
                 (1,), (WORDS,),
-                slot=slot.words, trees=k, slots=ring.slots, inputs=self._rounds.inputs, counting=self._rounds.counting,
+                slot=self._slot.words, trees=k, slots=ring.slots, inputs=self._rounds.inputs,
+                counting=self._rounds.counting, kept=shrinkage.kept, length=shrinkage.length, scale=self._scale.number,
+                factor=factors[0].number, factor_of_others=factors[1].number,
             )  # fmt: skip
+
+        def first(slot: int) -> dict[int, tuple[int, ...]]:
+            numbers = [factor.holding_number(now.factor) for factor in factors]
+            return dict([self._slot.holding(slot), self._scale.holding_number(now.scale), *numbers])
 
         pays = PAYS if self._runtime.member is None else PAYS_IN_LOCK_STEP
         if rounds == 1 or left < pays * rounds or ring.room < k * rounds:
             made = added(0)
-            slot.repeat_round(made[0].slot)
+            self._rounds.repeat(first(made[0].slot))
             return [made]
         several = [added(i) for i in range(rounds)]
-        slot.repeat_rounds(rounds, several[0][0].slot, after=after)
+        self._rounds.repeat(first(several[0][0].slot), rounds, after)
         return several
 
     @recorded_verb(takes=True)

@@ -39,8 +39,9 @@ _RUN_ROUNDS = (  # a fit, for which this package has not all that it takes
     "kind = sys.argv[2]; x = numpy.arange(128.0).reshape(64, 2) % 8; "
     "of = [0] if 'categorical' in kind else None; y = (x[:, 0] > 3) + ('several' in kind) * (x[:, 1] > 4); "
     "of_rows = 0.5 if 'draws' in kind else None; "
+    "noise = gpuboost.Langevin(allow_unproven=True) if 'noise' in kind else None; "
     "gpuboost.GradientBoostingClassifier("
-    "n_estimators=3, n_jobs=1, device='cpu', categorical_features=of, sampling=of_rows).fit(x, y); "
+    "n_estimators=3, n_jobs=1, device='cpu', categorical_features=of, sampling=of_rows, langevin=noise).fit(x, y); "
     "background.note_kind(kind)"
 )
 
@@ -60,10 +61,10 @@ ROUNDS = "rounds-"
 """Before "one" or "several" trees a round. The other kinds are those of ``large_trees.kernel_kind``."""
 
 
-def repeated_kind(*, categorical: bool, several: bool, draws: bool = False) -> str:
-    """The kernel of repeated rounds, for trees of categories, several trees a round, and drawn rows or features."""
+def repeated_kind(*, categorical: bool, several: bool, draws: bool = False, noise: bool = False) -> str:
+    """The kernel of repeated rounds, for categories, several trees a round, drawn rows or features, and noise."""
     kind = f"{ROUNDS}{'several' if several else 'one'}-{'categorical' if categorical else 'numeric'}"
-    return f"{kind}-draws" if draws else kind
+    return f"{kind}{'-draws' if draws else ''}{'-noise' if noise else ''}"
 
 
 def levels_kind(*, categorical: bool, general: bool = False, bounded: bool = False) -> str:

@@ -6,7 +6,6 @@ cannot become part of a recorded launch.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from struct import Struct
 from typing import Any, final
@@ -51,17 +50,21 @@ class Input:
         self._rounds.set_inputs(self._place, (number,), 0)
         return self
 
-    def repeat_round(self, *words: int) -> None:
-        """The recorded round again, with these words."""
-        self._rounds.repeat(self._place, words)
-
-    def repeat_rounds(self, times: int, *words: int, after: Callable[[], None]) -> None:
-        """See ``RecordedRound.repeat``, with this input as the one that differs."""
-        self._rounds.repeat(self._place, words, times, after)
-
     def set_number(self, number: float) -> Input:
         """Set the value of two words to one float64; return self."""
-        return self.set(*_TWO_WORDS.unpack(_ONE_FLOAT.pack(number)))
+        return self.set(*_words_of(number))
+
+    def holding(self, *words: int) -> tuple[int, tuple[int, ...]]:
+        """Its place and these words, for ``RecordedRound.repeat``."""
+        return self._place, words
+
+    def holding_number(self, number: float) -> tuple[int, tuple[int, ...]]:
+        """The same for one float64."""
+        return self._place, _words_of(number)
+
+
+def _words_of(number: float) -> tuple[int, ...]:
+    return _TWO_WORDS.unpack(_ONE_FLOAT.pack(number))
 
 
 @dataclass(frozen=True, slots=True)

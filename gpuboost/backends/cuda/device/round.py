@@ -12,7 +12,7 @@ of 32-bit words on the device, not their value. The words are written before a v
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, is_dataclass, replace
 from functools import partial, wraps
@@ -140,12 +140,13 @@ class RecordedRound:
         """True after a round whose launches were, or have become, a graph."""
         return self._graph is not None and not self._open
 
-    def repeat(self, place: int, words: tuple[int, ...], times: int = 1, after: Callable[[], None] = _nothing) -> None:
+    def repeat(
+        self, first: Mapping[int, tuple[int, ...]], times: int = 1, after: Callable[[], None] = _nothing
+    ) -> None:
         """The recorded round again, so many times, by one graph.
 
         Args:
-            place: of reserved words that differ from round to round.
-            words: their value for the first of these rounds.
+            first: words that differ from round to round: by their place, the value for the first of these rounds.
             times: rounds. The first call for several rounds makes their graph.
             after: launches what makes these words, and those that ``counting`` names, the ones of the next round, where
                 there are several. The host does not know their value then.
@@ -153,15 +154,14 @@ class RecordedRound:
         graph = self._graph if times == 1 else self._several.get(times)
         if graph is None:
             graph = self._several[times] = self._captured(self._before, times, after)
-        self._put(place, words)
-        for counted in self._counted:
-            self._put(counted, self._advanced(counted, 1))
+        for place, words in (*first.items(), *((counted, self._advanced(counted, 1)) for counted in self._counted)):
+            self._put(place, words)
         self._write_inputs()
         graph()
         for counted in self._counted:
             self._counted[counted] = self._advanced(counted, times)
         if times > 1:
-            for changed in (place, *self._counted):
+            for changed in (*first, *self._counted):
                 self._words[changed] = ()
 
     @property
