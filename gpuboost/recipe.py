@@ -51,10 +51,10 @@ from gpuboost.learners.selection import SelectionTraits
 from gpuboost.learning_rates import Rates
 from gpuboost.losses.averages import weighted_mean
 from gpuboost.losses.base import estimates_spread
-from gpuboost.losses.distribution import scaled_to_start
+from gpuboost.losses.distribution import scaled_to_start, units_of
 from gpuboost.losses.protocol import Loss, is_drawn
 from gpuboost.losses.start_values import OPTIMUM, StartRule, start_value
-from gpuboost.multi_output import MultiOutput, OneTreePerOutput
+from gpuboost.multi_output import MultiOutput, OneTree, OneTreePerOutput
 from gpuboost.records import dataclass, declared
 from gpuboost.sampling import EveryRow, ImportanceSampling, Sampler, Sampling, recall, sampler_of
 from gpuboost.sampling.protocol import SamplingTraits
@@ -217,7 +217,10 @@ class Recipe:
         start = np.array(ensemble.bias)
         if data.offset is not None:
             start[1] += weighted_mean(data.offset[1], data.row_weight())
-        return replace(self, loss=scaled_to_start(self.loss, start))
+        scaled, trees = scaled_to_start(self.loss, start), self.multi_output
+        if isinstance(trees, OneTree):
+            trees = replace(trees, units=units_of(scaled))
+        return replace(self, loss=scaled, multi_output=trees)
 
     @property
     def findings(self) -> tuple[Finding, ...]:

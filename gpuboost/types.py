@@ -201,6 +201,11 @@ class TrainingSet:
         weights = self.weight if self.weight is not None else self.multiplicity
         return float(self.n_rows if weights is None else weights.sum())
 
+    @property
+    def n_counted(self) -> int:
+        """Number of rows, each as often as its weight says if weights are whole numbers."""
+        return self.n_rows if self.multiplicity is None else int(np.sum(self.multiplicity, dtype=np.int64))
+
     def lists(self) -> Array:
         """``query_start``. Raises InputError if there is none."""
         if self.query_start is None:

@@ -159,8 +159,8 @@ verbose : int
     0 is silent. Otherwise a live progress bar in a terminal or notebook; elsewhere a line every ``verbose`` rounds.
 warm_start : bool
     True: a further ``fit`` goes on with the trees of the one before, up to ``n_estimators`` in all, as in scikit-learn:
-    with the same data, parameters and integer ``random_state`` the trees are those of one long fit, byte for byte.
-    Other parameters may change in between, and hold for the new trees; columns and bins stay.
+    with the same data, parameters and integer ``random_state`` the trees of one worker are those of one long fit, byte
+    for byte. Other parameters may change in between, and hold for the new trees; columns and bins stay.
 """
 """Parameters that two estimators or more have, in numpydoc's form."""
 

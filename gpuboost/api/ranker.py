@@ -272,12 +272,26 @@ class GradientBoostingRanker(GradientBoosting):
         *,
         group: Any = None,
         init_score: Any = None,
+        pairs: Any = None,
+        pairs_weight: Any = None,
+        position: Any = None,
     ) -> Self:
         """A new fitted ranker with the same trees, whose leaf values follow new queries.
 
-        As ``GradientBoostingRegressor.refit``; ``group`` is that of ``fit``.
+        As ``GradientBoostingRegressor.refit``; ``group``, ``pairs``, ``pairs_weight`` and ``position`` are those of
+        ``fit``.
         """
-        return self._refit(X, y, decay, sample_weight, group, init_score)
+        known: list[LabelledRows] = []
+
+        def facts(rows: LabelledRows) -> LabelledRows:
+            known.append(of_lists(rows, pairs, pairs_weight, position))
+            return known[-1]
+
+        made = self._refit(X, y, decay, sample_weight, group, init_score, facts)
+        if debiases(made.loss_):
+            scores = made.predict(without_group(X, group)[0], init_score=init_score)
+            made.position_bias_ = position_bias(made.loss_, known[0], scores)
+        return made
 
     def check(self, X: Any, y: Any = None, sample_weight: Any = None, group: Any = None) -> Verdict:
         """The verdict of theory on this composition and these data, before any work; as for the other estimators."""

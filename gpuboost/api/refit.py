@@ -64,7 +64,8 @@ class RefitMixin(ABC):
         Splits, bins, gains and covers stay, so importances do too. This estimator is not changed.
 
         It runs on the CPU, in ``n_jobs`` threads; the bytes of the result are the same on every machine. With
-        ``decay=0`` and the rows of the fit, a model whose leaf values were of all rows gets the same ones again.
+        ``decay=0`` and the rows of the fit, a model whose leaf values were of all rows gets the same ones again, unless
+        it has ordered target statistics: in a refit each row has those of a new row, and its own target is in them.
         ``guarantee_`` and ``best_iteration_`` of the result are not known.
 
         Parameters
@@ -86,7 +87,11 @@ class RefitMixin(ABC):
         """
         return self._refit(X, y, decay, sample_weight, None, init_score)
 
-    def _refit(self, X: Any, y: Any, decay: Any, sample_weight: Any, group: Any, init_score: Any) -> Self:
+    def _refit(
+        self, X: Any, y: Any, decay: Any, sample_weight: Any, group: Any, init_score: Any,
+        facts: Callable[[LabelledRows], LabelledRows] = lambda rows: rows,
+    ) -> Self:  # fmt: skip
+        """``refit``. facts: adds what else is known of the rows."""
         self._needs_trees("refit")
         share = _share(decay)
         saved = self._saved()
@@ -101,7 +106,8 @@ class RefitMixin(ABC):
                 "new leaf values would be none. Continue the chain on the new rows with fit(init_model=)."
             )
         rows, x = self._new_rows(X, y, sample_weight, group, init_score)
-        target = self._target_again(saved, rows)
+        target = self._target_again(saved, facts(rows))
+        targets.check_facts_of_rows(target)
         target = with_offsets(target, Start(saved.columns, saved.ensemble, offsets=saved.offsets))
         recipe = _recipe(saved, target)
         backend = backends.get("cpu", parameters.threads(saved.params["n_jobs"]))

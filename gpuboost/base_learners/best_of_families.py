@@ -162,7 +162,7 @@ class BestOfFamilies:
         """A tree, and the reduction of the sum of squares by constant leaves; linear leaves are fitted later."""
         every = Candidates(np.arange(data.cuts.n_features, dtype=np.int32))
         asked = target if target.rows is None else replace(target, own_leaves=True)
-        structure = DepthWise(_limits(family, data.n_rows)).structure(backend, data, asked, output, every)
+        structure = DepthWise(_limits(family, data.n_counted)).structure(backend, data, asked, output, every)
         structure, g, h = backend.smoothing().settled(structure, own_sums=target.rows is None)
         below = h + family.reg_lambda
         value = np.divide(-g, below, out=np.zeros(len(g)), where=below > 0.0)
@@ -181,7 +181,9 @@ class BestOfFamilies:
 
     def _values_of_tree(self, backend: Backend, grown: GrownTree, state: RoundState) -> Direction:
         family, structure, gradients, data = grown.family, grown.structure, state.gradients, state.data
-        tree, leaf_of_row = backend.leaf_values(structure, gradients, data, _limits(family, data.n_rows), state.version)
+        tree, leaf_of_row = backend.leaf_values(
+            structure, gradients, data, _limits(family, data.n_counted), state.version
+        )
         if family.ridge is None:
             return Direction(grown, TreeComponent(tree, tree.output, tree.version), leaf_of_row)
         assert self.centres is not None

@@ -53,6 +53,11 @@ class RowMetadata:
         return self.n_rows if self.kept is None else len(self.kept)
 
     @property
+    def n_counted(self) -> int:
+        """Number of rows, each as often as its weight says if weights are whole numbers; without rows of weight 0."""
+        return self.n_kept if self.multiplicity is None else int(np.sum(self.multiplicity, dtype=np.int64))
+
+    @property
     def kept_offset(self) -> Floats | None:
         """(k, m) offsets of the kept rows."""
         return self.offset if self.offset is None or self.kept is None else self.offset[:, self.kept]

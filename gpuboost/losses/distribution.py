@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import sqrt
 from typing import ClassVar
 
 import numpy as np
@@ -109,3 +110,11 @@ def scaled_to_start(loss: Loss, start: Array) -> Loss:
     if not isinstance(loss, GaussianNLL):
         return loss
     return ScaledGaussianNLL(exp(bounded(2.0 * float(start[1]))))
+
+
+def units_of(loss: Loss) -> tuple[float, ...]:
+    """Factors that bring the gradients of the outputs to one unit; () if they are of one.
+
+    The gradient of the mean times the variance at the start has the unit of the target, and that of log s has none.
+    """
+    return (1.0 / sqrt(loss.variance), 1.0) if isinstance(loss, ScaledGaussianNLL) else ()

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from gpuboost.arguments import is_integer, is_real
 from gpuboost.data.row_metadata import RowMetadata
 from gpuboost.errors import RecipeError, shown
@@ -68,11 +66,6 @@ def provisional(params: Mapping[str, Any], n_rows: int) -> Mapping[str, Any]:
         fixed_rounds = None if chosen or not is_integer(rounds) else int(rounds)  # what is no integer is refused later
         rate = learning_rate(n_rows, fixed_rounds)
     return {**params, "n_estimators": rounds, "learning_rate": rate}
-
-
-def n_rows(rows: RowMetadata) -> int:
-    """The number of rows, each as often as its weight says if weights are whole numbers; without rows of weight 0."""
-    return rows.n_kept if rows.multiplicity is None else int(np.sum(rows.multiplicity, dtype=np.int64))
 
 
 def n_splits(rows: RowMetadata) -> int:

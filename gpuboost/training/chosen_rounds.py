@@ -61,7 +61,7 @@ def settled(
     """
     if not is_asked(params):
         return Settled(params)
-    known = dict(automatic.provisional(params, automatic.n_rows(target.rows)))
+    known = dict(automatic.provisional(params, target.rows.n_counted))
     if start is not None and start.run is not None:
         of_checkpoint = {
             name: start.params[name] for name in ("n_estimators", "learning_rate") if is_auto(params[name])

@@ -63,7 +63,8 @@ def job(
     seed = run.seed
     by_column = ByColumn.of_rows(params, rows.x, None if start is None else start.columns)
     first = 0 if start is None else rounds_before(start)
-    recipe = parameters.recipe(params, target.loss, len(target.y), rows.x.shape[1], by_column, first=first)
+    size = len(target.y), rows.x.shape[1]
+    recipe = parameters.recipe(params, target.loss, *size, by_column, first=first, counted=target.rows.n_counted)
     refuse_shrunk_offsets(recipe, target.rows, start)
     check_custom_loss(recipe, target.y, target.rows.group)
     check_facts_of_rows(target)

@@ -34,7 +34,9 @@ def refitted(
     data: rows in the ensemble's bins. sequences: number of sequences of trees whose mean is the model. Models that
     shrink (``Ensemble.scale``) are not for this.
     """
-    bias = decay * ensemble.bias + (1.0 - decay) * recipe.start(data).bias
+    start = recipe.start(data)
+    recipe = recipe.scaled(start, data)
+    bias = decay * ensemble.bias + (1.0 - decay) * start.bias
     tracks = started(backend, data, Ensemble(bias, ensemble.cuts), 1.0, sequences)
     loss, learner, k = recipe.loss, Trees(recipe.growth), ensemble.n_outputs
     curvature, root = recipe.step.curvature(loss), Key.root(seed)

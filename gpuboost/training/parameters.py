@@ -100,10 +100,13 @@ def choice(name: str, value: Any, options: Mapping[str, Any]) -> Any:
     return options[value]
 
 
-def limits(params: Mapping[str, Any], loss: Loss, n_rows: int, by_column: ByColumn = NOTHING) -> Limits:
+def limits(
+    params: Mapping[str, Any], loss: Loss, n_rows: int, by_column: ByColumn = NOTHING, counted: int | None = None
+) -> Limits:
     """Limits of a tree's growth. ``max_depth`` or ``max_leaves`` alone decides if the other one is None.
 
     Without ``max_leaves``, leaf-wise growth would give the trees of depth-wise growth, so it has LEAVES leaves.
+    counted: rows as their weights count them, if that is another number, for the limits of categories.
     """
     depth = None if params["max_depth"] is None else integer("max_depth", params["max_depth"], 1)
     leaves = None if params["max_leaves"] is None else integer("max_leaves", params["max_leaves"], 2)
@@ -135,7 +138,7 @@ def limits(params: Mapping[str, Any], loss: Loss, n_rows: int, by_column: ByColu
         reg_alpha=real("reg_alpha", params.get("reg_alpha", 0.0)),
         max_delta_step=real("max_delta_step", params.get("max_delta_step", 0.0)),
         path_smooth=real("path_smooth", params.get("path_smooth", 0.0)),
-        categories=categorical_splits(params.get("categorical_splits")).limits(n_rows),
+        categories=categorical_splits(params.get("categorical_splits")).limits(counted or n_rows),
         **by_column.of_limits,
     )
 
@@ -290,19 +293,21 @@ def recipe(
     by_column: ByColumn = NOTHING,
     *,
     first: int = 0,
+    counted: int | None = None,
 ) -> Recipe:
     """The recipe of the parameters, for a known number of rows and an optional number of columns.
 
-    by_column: what parameters say of single columns. first: rounds of the model that the fit begins with.
+    by_column: what parameters say of single columns. first: rounds of the model that the fit begins with. counted: rows
+    as their weights count them, if that is another number.
 
     Raises
     ------
     RecipeError
         If a parameter is out of its range, or pieces contradict each other; the message names them.
     """
-    params = provisional(params, n_rows)
+    params = provisional(params, counted or n_rows)
     dynamics = langevin(params.get("langevin"))
-    growth: Growth = choice("growth", params["growth"], GROWTHS)(limits(params, loss, n_rows, by_column))
+    growth: Growth = choice("growth", params["growth"], GROWTHS)(limits(params, loss, n_rows, by_column, counted))
     drawn = weighted(learners(params["learners"]), by_column.weights)
     if n_columns is not None and params.get("base_learner") is None:
         _check_learners(drawn, growth.limits, n_columns, params["max_bins"])

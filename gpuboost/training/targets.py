@@ -106,7 +106,7 @@ def check_facts_of_rows(target: TrainingTarget) -> None:
     has_pairs, needed = target.rows.pairs is not None, needs_pairs(target.loss)
     if needed and not has_pairs:
         raise InputError(
-            f"pairs: loss {target.loss.name!r} learns from pairs of rows, and none are given; pass fit(..., pairs=), "
+            f"pairs: loss {target.loss.name!r} learns from pairs of rows, and none are given; pass pairs=, "
             "or use loss='pairwise_logistic', which makes them of the labels."
         )
     if has_pairs and not needed:

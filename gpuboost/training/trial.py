@@ -51,7 +51,8 @@ def _verdict(params: Mapping[str, Any], rows: LabelledRows, target: TrainingTarg
     try:
         stops = params["early_stopping_rounds"] is not None or stops_early(params["callbacks"])
         by_column = ByColumn.of_rows(params, rows.x)
-        recipe = parameters.recipe(params, target.loss, len(target.y), rows.x.shape[1], by_column)
+        size = len(target.y), rows.x.shape[1]
+        recipe = parameters.recipe(params, target.loss, *size, by_column, counted=target.rows.n_counted)
         check_rows_of(recipe.sampling, len(target.y))
     except RecipeError as error:
         return refused(error)

@@ -32,6 +32,17 @@ def test_weights_are_numbers_of_rows_for_base_learners(learner):
     np.testing.assert_allclose(twice, model.fit(np.r_[X, X], np.r_[Y, Y]).predict(X), rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("weight", [TIMES, np.where(TIMES > 1, 1.0, 0.0)], ids=["whole", "zero"])
+def test_categories_need_rows_as_weights_count_them(weight):
+    """None of the limits depends on how many rows hold the weight."""
+    codes = rng.integers(0, 12, 300)
+    x, rows = np.column_stack([X[:, 0], codes]), np.repeat(np.arange(300), weight.astype(int))
+    y = Y + np.sin(5.0 * codes)
+    model = regressor(categorical_features=[1])
+    of_weights = model.fit(x, y, weight).predict(x)
+    assert of_weights.tobytes() == model.fit(x[rows], y[rows]).predict(x).tobytes()
+
+
 def test_the_ridge_of_lines_does_not_grow_as_fewer_rows_are_drawn():
     """The curvature of all rows is divided by their weight, and not by the number of rows drawn."""
     drawn = regressor(base_learner=gb.learners.LinearTree(1, ridge=100.0), sampling=0.1, learning_rate=1.0).fit(X, Y)

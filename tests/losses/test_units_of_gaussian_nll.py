@@ -22,7 +22,11 @@ def fitted(y: Any = Y, **params: Any) -> gb.GradientBoostingRegressor:
 
 
 @pytest.mark.parametrize("unit", [60.0, 1e6, 1e-4])
-@pytest.mark.parametrize("params", [{}, {"step": "gradient", "learning_rate": 0.05}], ids=["newton", "gradient"])
+@pytest.mark.parametrize(
+    "params",
+    [{}, {"step": "gradient", "learning_rate": 0.05}, {"multi_output": "one_tree"}],
+    ids=["newton", "gradient", "one tree"],
+)
 def test_another_unit_gives_the_same_predictions(unit: float, params: dict[str, Any]) -> None:
     expected = fitted(**params).predict(X, output="all")
     scaled = fitted(unit * Y + 3.0 * unit, **params).predict(X, output="all") / unit

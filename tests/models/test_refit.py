@@ -29,6 +29,7 @@ def same_trees(one: Any, other: Any) -> bool:
         {"growth": "sign_stump", "max_depth": 1, "step": "gradient"},
         {"growth": "leafwise", "monotonic_cst": [1, 0, 0, -1, 0]},
         {"sampling": 0.5, "learners": 2, "start": 3.0, "reg_lambda": 0.0},
+        {"loss": "gaussian_nll"},
     ],
     ids=str,
 )
@@ -55,6 +56,23 @@ def test_classes_and_queries_are_refitted_too(rng: np.random.Generator) -> None:
     assert ranker.refit(x, 2 - grades, 0, group=group).score(x, 2 - grades, group=group) > 0.9
     with pytest.raises(gb.InputError, match="group: a ranker must know"):
         ranker.refit(x, grades)
+
+
+def test_rankers_are_refitted_by_pairs_and_positions(rng: np.random.Generator) -> None:
+    x, group = rng.normal(size=(200, 4)), np.repeat(np.arange(20), 10)
+    clicks, position = (x[:, 0] > 0).astype(int), np.tile(np.arange(10)[::-1], 20)
+    pairs = np.column_stack([np.arange(0, 200, 2), np.arange(1, 200, 2)])
+    of_clicks = gb.GradientBoostingRanker("unbiased_lambdamart", **FEW).fit(x, clicks, group=group, position=position)
+    again = of_clicks.refit(x, clicks, 0, group=group, position=position)
+    assert same_trees(again, of_clicks)
+    np.testing.assert_array_equal(again.position_bias_, of_clicks.position_bias_)
+    in_order = of_clicks.refit(x, clicks, 0, group=group)
+    assert not same_trees(in_order, of_clicks)
+    assert not np.array_equal(in_order.position_bias_, of_clicks.position_bias_)
+    of_pairs = gb.GradientBoostingRanker("pair_logit", **FEW).fit(x, clicks, group=group, pairs=pairs)
+    assert same_trees(of_pairs.refit(x, clicks, 0, group=group, pairs=pairs), of_pairs)
+    with pytest.raises(gb.InputError, match="pairs: loss 'pair_logit' learns from pairs of rows, and none are given"):
+        of_pairs.refit(x, clicks, 0, group=group)
 
 
 def test_a_leaf_value_is_a_mean_of_old_and_new(regression_data: Any) -> None:

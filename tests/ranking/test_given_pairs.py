@@ -150,7 +150,7 @@ def test_pairs_go_with_qid_columns_drawn_queries_eval_sets_and_checkpoints(tmp_p
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({}, "pairs: loss 'pair_logit' learns from pairs of rows, and none are given; pass fit"),
+        ({}, "pairs: loss 'pair_logit' learns from pairs of rows, and none are given; pass pairs="),
         ({"pairs": [[0, 1, 2]]}, r"pairs: needs a line \(winner, loser\) of row numbers .* got shape \(1, 3\)"),
         ({"pairs": np.empty((0, 2))}, "pairs: needs a line .* at least one"),
         ({"pairs": "no"}, "pairs: must hold numbers"),
