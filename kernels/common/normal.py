@@ -11,7 +11,7 @@ from gpuboost.kernels.common.jit import inlined, kernel
 from gpuboost.kernels.common.normal_table import TABLE
 from gpuboost.kernels.common.philox import words_of
 
-__all__ = ["TABLE", "add_noise", "noisy", "normal", "normals"]
+__all__ = ["TABLE", "add_noise", "noisy", "normal"]
 
 
 @kernel
@@ -34,18 +34,6 @@ def normal(word, table):
 def noisy(g, spread, deviation, z):
     """A gradient with noise of variance deviation**2 times ``spread``; z: a Gaussian number."""
     return g + (deviation * np.sqrt(spread)) * z
-
-
-@kernel
-def normals(table, seed_low, seed_high, iteration, stream, start, stop, out):
-    """out[i] = number i of the stream, for i in [start, stop). out (n,) float64."""
-    table = table.reshape(table.size)
-    for block in range(start // 4, (stop + 3) // 4):
-        i = 4 * block
-        for word in words_of(block, seed_low, seed_high, iteration, stream):
-            if start <= i < stop:
-                out[i] = normal(word, table)
-            i += 1
 
 
 @kernel

@@ -390,6 +390,10 @@ def _repeated() -> Iterator[tuple[str, Callable[[], object]]]:
     for categories, held in product((None, [1]), bounds):
         given = {**held, "categorical_features": categories, "n_estimators": 20}
         yield f"repeated, {given}", lambda given=given: repeated(given)
+    for categories, several, drawn in product((None, [1]), ({}, classes), ({}, {"sampling": 0.5})):
+        given = {**several, **drawn, "categorical_features": categories, "n_estimators": 20}
+        chain = gb.Langevin(allow_unproven=True)
+        yield f"repeated, noise, {given}", lambda given=given, chain=chain: repeated({**given, "langevin": chain})
     yield "repeated, few rows to evaluate", lambda: repeated({"eval_set": [(x[:50], y[:50])]})
 
 
