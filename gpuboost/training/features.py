@@ -16,7 +16,7 @@ from gpuboost.data.columns import FROM_DTYPE, Columns
 from gpuboost.data.cuts import DEFAULT_BINS, QUANTILE, check_binning, check_max_bins
 from gpuboost.data.dataset import Dataset
 from gpuboost.data.encoding import PARTITION
-from gpuboost.data.missing import checked_missing
+from gpuboost.data.missing import checked_missing, missing_text
 from gpuboost.data.queries import query_start
 from gpuboost.data.row_metadata import RowMetadata
 from gpuboost.data.weights import check_weight
@@ -134,7 +134,7 @@ def _agree_on_missing(params: Mapping[str, Any], columns: Columns, made: str, ad
     """Raise RecipeError if another number than NaN is asked for, and columns have another one."""
     asked = checked_missing(params.get("missing", nan))
     if asked is not None and asked != columns.missing:
-        known = "NaN" if columns.missing is None else f"{columns.missing:g}"
+        known = missing_text(columns.missing)
         raise RecipeError(f"missing: {made} with {known}, the estimator asks for {asked:g}; {advice}.")
 
 
