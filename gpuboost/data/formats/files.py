@@ -43,6 +43,7 @@ def read_table(
     separator: str | None = None,
     kind: str | None = None,
     one_based: bool | None = False,
+    text: Sequence[str] = (),
 ) -> Read:
     """(X, y, weight, group); the last three are None where the file or the call names none.
 
@@ -62,6 +63,8 @@ def read_table(
     separator : one character between the fields of a text file, as in pandas' ``sep``; None for a comma, or a tab in
         .tsv. A file of another ending but .parquet is then read as text, too
     kind : "csv", "tsv", "parquet", "libsvm" or "letor", whatever the ending says; None for that of the ending
+    text : names of columns of CSV and TSV that hold text, read exactly as written where they look like numbers, too;
+        those that the file does not have are left out
     one_based : True if the indices of a LIBSVM file start at 1; None: if it has ``qid:`` and no index 0
 
     Raises
@@ -77,7 +80,7 @@ def read_table(
     ending = "".join(endings[-2:-1] if endings and endings[-1] in _COMPRESSED else endings[-1:])
     if separator is not None:
         _check_separator(separator, path, ending)
-        return _divide(_read_text(path, separator), path, target, weight, group, categorical or ())
+        return _divide(_read_text(path, separator, text), path, target, weight, group, categorical or ())
     ending = ending if kind is None else _ENDINGS[kind]
     if ending in _LIBSVM:
         if weight or group or categorical:
@@ -85,7 +88,7 @@ def read_table(
         letor = {"libsvm": False, "letor": True}.get(kind or "", one_based)
         return _read_libsvm(path, n_features, letor)
     if ending in _SEPARATOR:
-        frame = _read_text(path, _SEPARATOR[ending])
+        frame = _read_text(path, _SEPARATOR[ending], text)
     elif ending == ".parquet":
         frame = _read_parquet(path)
     else:
@@ -167,16 +170,17 @@ def _plain(series: Any) -> NDArray[Any]:
     return np.asarray(objects.where(objects.notna(), None), dtype=object)
 
 
-def _read_text(path: Path, separator: str) -> Any:
+def _read_text(path: Path, separator: str, text: Sequence[str]) -> Any:
     if find_spec("pandas") is None:  # the standard library does it, slower
         with _opened(path) as stream:
-            return read_columns(stream, separator, str(path))
+            return read_columns(stream, separator, str(path), text)
     import pandas as pd
 
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
-            frame = pd.read_csv(path, sep=separator, index_col=False, low_memory=False)
+            kinds: Any = dict.fromkeys(text, str)
+            frame = pd.read_csv(path, sep=separator, index_col=False, low_memory=False, dtype=kinds)
     except pd.errors.EmptyDataError:
         raise InputError(f"{path}: the file is empty; its first line must hold the column names.") from None
     except (pd.errors.ParserError, pd.errors.ParserWarning) as error:

@@ -22,8 +22,12 @@ MISSING = frozenset(
 _BOOLEANS = {"True": True, "TRUE": True, "true": True, "False": False, "FALSE": False, "false": False}
 
 
-def read_columns(stream: IO[bytes], separator: str, name: str) -> dict[str, NDArray[Any]]:
+def read_columns(
+    stream: IO[bytes], separator: str, name: str, text_columns: Sequence[str] = ()
+) -> dict[str, NDArray[Any]]:
     """Column name -> (n,) float64, int64 or bool, or objects: texts, with None for a missing one.
+
+    text_columns: names of those that are texts whatever they hold.
 
     Raises
     ------
@@ -40,7 +44,8 @@ def read_columns(stream: IO[bytes], separator: str, name: str) -> dict[str, NDAr
     if len(set(header)) < len(header):
         twice = next(title for title in header if header.count(title) > 1)
         raise InputError(f"{name}: every column needs a name of its own; {header.count(twice)} are called {twice!r}.")
-    return {title: _typed(list(fields)) for title, fields in zip(header, zip(*rows, strict=True), strict=True)}
+    columns = zip(header, zip(*rows, strict=True), strict=True)
+    return {title: (_texts if title in text_columns else _typed)(list(fields)) for title, fields in columns}
 
 
 def _fields(reader: Any, name: str) -> tuple[list[str], list[list[str]]]:
@@ -73,7 +78,11 @@ def _typed(fields: list[str]) -> NDArray[Any]:
     try:
         return np.array([np.nan if lacks else float(f) for f, lacks in zip(fields, missing, strict=True)])
     except ValueError:
-        return np.array([None if lacks else field for field, lacks in zip(fields, missing, strict=True)], dtype=object)
+        return _texts(fields)
+
+
+def _texts(fields: list[str]) -> NDArray[Any]:
+    return np.array([None if field in MISSING else field for field in fields], dtype=object)
 
 
 def table_of(columns: dict[str, NDArray[Any]], categorical: Sequence[str]) -> Table:
