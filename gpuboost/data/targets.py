@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.arguments import refuse_dates
 from gpuboost.data.categories import is_missing
 from gpuboost.errors import InputError
 
@@ -81,8 +82,7 @@ def as_numbers(y: NDArray[Any]) -> NDArray[np.float64]:
         If y holds something else than real numbers.
     """
     refuse_complex(y)
-    if y.dtype.kind in "mM":
-        raise InputError(f"y: dates and time spans are not numbers; got {y.dtype}. Give, for example, seconds or days.")
+    refuse_dates("y", y.dtype)
     try:
         return y.astype(np.float64)
     except (TypeError, ValueError, OverflowError) as error:
