@@ -56,8 +56,10 @@ def target_array(y: Any) -> NDArray[Any]:
     Raises
     ------
     InputError
-        If y holds lists of different lengths, or complex numbers.
+        If y holds lists of different lengths, or complex numbers, or is a sparse matrix.
     """
+    if hasattr(y, "tocsr"):
+        raise InputError(f"y: must be dense; got a sparse matrix of shape {y.shape}. Give y.toarray().")
     try:
         values = np.asarray(y)
     except ValueError as error:

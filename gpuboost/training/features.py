@@ -74,7 +74,7 @@ def features(
     if start is not None:
         of_rows = replace(start.columns, statistics=None)
         _agree_on_missing(params, of_rows, "the model to continue was fitted", "continue it with that")
-        x = named("init_model", lambda: numbers(rows, of_rows, read=False))
+        x = named(start.argument, lambda: numbers(rows, of_rows, read=False))
         return Features(x, start.columns, start.ensemble.cuts, None)
     if isinstance(rows, Dataset):
         _agree(params, rows)

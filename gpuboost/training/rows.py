@@ -43,7 +43,8 @@ def labelled(x: Any, y: Any, weight: Any, n_rows: int, group: Any = None, offset
     InputError
         If there is not one finite target and one weight >= 0 for each row, or the group does not match the rows.
     """
-    labels = target_array(y) if isinstance(y, (list, tuple, complex)) else y  # scikit-learn would not name y
+    unnamed = isinstance(y, (list, tuple, complex)) or hasattr(y, "tocsr")  # scikit-learn would not name y
+    labels = target_array(y) if unnamed else y
     shape = getattr(labels, "shape", ())
     column = len(shape) < 2 or shape[1:] == (1,)
     target = check_target(column_or_1d(labels, warn=True) if column else labels, n_rows, several=len(shape) == 2)

@@ -199,6 +199,13 @@ def test_y_that_is_not_a_number(y: Any, words: str) -> None:
         as_numbers(np.array(y))
 
 
+def test_a_sparse_target_is_refused() -> None:
+    for y in (sp.csr_matrix(X[:, :2]), sp.csr_matrix(X[:, :1])):
+        for take in (gb.GradientBoostingRegressor(n_estimators=1).fit, gb.Dataset):
+            with pytest.raises(InputError, match=r"^y: must be dense; got a sparse matrix of shape \(4, [12]\)"):
+                take(X, y)
+
+
 def test_a_fit_needs_a_target() -> None:
     with pytest.raises(InputError, match="y: a Dataset to fit needs a target"):
         Dataset(X).training_set(lambda x, cuts: pytest.fail("binned before the check"))

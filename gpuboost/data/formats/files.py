@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.data.columns import MOST_FEATURES
-from gpuboost.data.formats.text_table import read_columns, table_of
+from gpuboost.data.formats.text_table import other_separator, read_columns, refuse_equal_names, table_of, uneven
 from gpuboost.data.tables import Table
 from gpuboost.errors import InputError
 
@@ -134,11 +134,7 @@ def _check_roles(names: Sequence[str], path: Path, roles: dict[str, str | None],
             close = get_close_matches(name, names)
             hint = f"close to it: {', '.join(close)}" if close else f"it has {', '.join(names[:10])}"
             hint += " ..." if not close and len(names) > 10 else ""
-            if len(names) == 1 and (marks := [mark for mark in ";\t|" if mark in names[0]]):
-                hint += (
-                    f": fields seem to be separated by {marks[0]!r}, and are expected to be by commas, or tabs in .tsv"
-                )
-            raise InputError(f"{role}: {path} has no column {name!r}; {hint}.")
+            raise InputError(f"{role}: {path} has no column {name!r}; {hint}{other_separator(names)}.")
 
 
 def _divide_columns(
@@ -188,6 +184,7 @@ def _read_text(path: Path, separator: str, text: Sequence[str]) -> Any:
         raise InputError(f"{path}: cannot be read; {reason}.") from None
     except (OSError, EOFError, lzma.LZMAError, UnicodeError) as error:
         raise InputError(f"{path}: cannot be read; {error}.") from None
+    refuse_equal_names(_header(path, separator), str(path))
     if len(frame) == 0:
         raise InputError(f"{path}: the file has column names but no rows.")
     if frame.iloc[:, -1].isna().any():  # a missing value, or a line that ends early: only a second look can tell
@@ -200,15 +197,19 @@ def _read_text(path: Path, separator: str, text: Sequence[str]) -> Any:
 def _uneven_line(path: Path, separator: str) -> str:
     """Describe the first line with more or fewer fields than there are names; empty if there is none."""
     with _opened(path) as stream, suppress(UnicodeError, csv.Error):  # of which pandas has said something
-        reader = csv.reader(io.TextIOWrapper(stream, encoding="utf-8", newline=""), delimiter=separator)
-        width = len(next(reader))
+        reader = csv.reader(io.TextIOWrapper(stream, encoding="utf-8-sig", newline=""), delimiter=separator)
+        header = next(reader)
         for fields in reader:
-            if fields and len(fields) != width:
-                return (
-                    f"every line must have as many fields as the first, {width}; line {reader.line_num} has "
-                    f"{len(fields)}"
-                )
+            if fields and len(fields) != len(header):
+                return uneven(header, reader.line_num, fields)
     return ""
+
+
+def _header(path: Path, separator: str) -> list[str]:
+    """The names in the first line that is not empty."""
+    with _opened(path) as stream:
+        reader = csv.reader(io.TextIOWrapper(stream, encoding="utf-8-sig", newline=""), delimiter=separator)
+        return next((fields for fields in reader if fields), [])
 
 
 def _opened(path: Path) -> IO[bytes]:
