@@ -33,8 +33,8 @@ def start_rule(value: Any, loss: Loss) -> StartRule:
         return float(value)
     if not isinstance(value, str) or value not in (OPTIMUM, MEAN, HALF_LOG_ODDS):
         raise RecipeError(
-            f"start: must be 'optimum', 'mean', 'half_log_odds' or a number from {-MOST_SCORE:g} to {MOST_SCORE:g}; got "
-            f"{shown(value)}."
+            f"start: must be 'optimum', 'mean', 'half_log_odds' or a number from {-MOST_SCORE:g} to {MOST_SCORE:g}; "
+            f"got {shown(value)}."
         )
     binary = " Only binary classification is supported." * (loss.task == "multiclass")  # scikit-learn's words
     if value == MEAN and (loss.n_outputs > 1 or is_list_loss(loss)):
