@@ -74,10 +74,7 @@ def read_table(
         separator is not one character or of a Parquet file.
     """
     path = Path(path)
-    if not path.is_file():
-        raise InputError(f"{path}: no such file." if not path.exists() else f"{path}: not a file.")
-    endings = [ending.lower() for ending in path.suffixes]
-    ending = "".join(endings[-2:-1] if endings and endings[-1] in _COMPRESSED else endings[-1:])
+    ending = _ending(path)
     if separator is not None:
         _check_separator(separator, path, ending)
         return _divide(_read_text(path, separator, text), path, target, weight, group, categorical or ())
@@ -94,6 +91,14 @@ def read_table(
     else:
         raise InputError(f"{path}: cannot tell what kind of file it is; its name must end in {_KNOWN}.")
     return _divide(frame, path, target, weight, group, categorical or ())
+
+
+def _ending(path: Path) -> str:
+    """The ending that says what a file is, before that of its compression. Raises InputError if there is no file."""
+    if not path.is_file():
+        raise InputError(f"{path}: no such file." if not path.exists() else f"{path}: not a file.")
+    endings = [ending.lower() for ending in path.suffixes]
+    return "".join(endings[-2:-1] if endings and endings[-1] in _COMPRESSED else endings[-1:])
 
 
 def _check_separator(separator: str, path: Path, ending: str) -> None:

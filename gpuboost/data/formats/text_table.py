@@ -54,7 +54,7 @@ def refuse_equal_names(header: list[str], name: str) -> None:
 
 
 def other_separator(header: Sequence[str]) -> str:
-    """What to say of a file whose first line is one field, and holds a common separator; empty for any other."""
+    """Advice for a file whose first line is one field, and holds a common separator; empty for any other."""
     marks = [mark for mark in ";\t|" if len(header) == 1 and mark in header[0]]
     if not marks:
         return ""
@@ -65,7 +65,7 @@ def other_separator(header: Sequence[str]) -> str:
 
 
 def uneven(header: Sequence[str], line: int, fields: Sequence[str]) -> str:
-    """What is wrong with a line of more or fewer fields than the first."""
+    """Description of a line of more or fewer fields than the first."""
     return (
         f"every line must have as many fields as the first, {len(header)}; line {line} has {len(fields)}"
         f"{other_separator(header)}"
