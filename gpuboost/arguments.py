@@ -75,9 +75,19 @@ def real_numbers(name: str, value: Any) -> NDArray[np.float64]:
         values = np.asarray(value)
         if values.dtype.kind == "c":
             raise TypeError(f"got {values.dtype}")
-        return np.asarray(values, dtype=np.float64)
+        numbers = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"{name}: must hold numbers; {error}.") from None
+    refuse_dates(name, values.dtype)
+    return numbers
+
+
+def refuse_dates(name: str, dtype: np.dtype[Any]) -> None:
+    """Raise InputError for a dtype of dates or time spans, which NumPy converts to their number of units."""
+    if dtype.kind in "mM":
+        raise InputError(
+            f"{name}: dates and time spans are not numbers; got {dtype}. Give, for example, seconds or days."
+        )
 
 
 def floats(name: str, value: Any) -> NDArray[np.float64]:
@@ -87,9 +97,12 @@ def floats(name: str, value: Any) -> NDArray[np.float64]:
         InputError: if it is not an array of numbers, or a list of such.
     """
     try:
-        return np.asarray(value, dtype=np.float64)
+        values = np.asarray(value)
+        numbers = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         raise InputError(f"{name}: must be an array of numbers; got {shown(value)[:80]}.") from None
+    refuse_dates(name, values.dtype)
+    return numbers
 
 
 C = TypeVar("C", bound=type)

@@ -26,6 +26,9 @@ Array: TypeAlias = Any  # numpy.ndarray on the host, cupy.ndarray on the device:
 EVERY_VALUE = float(np.finfo(np.float64).max)
 """The threshold of a split that sends every value left and only missing ones right."""
 
+MOST_SCORE = 1e30
+"""The largest score that the user may give; gradients of larger ones would overflow in float32."""
+
 
 class DeviceMatrix(ABC):
     """(n, d) float32 or float64 matrix of the user on a device, and its operations for the host.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gpuboost.errors import InputError, RecipeError, shown
+from gpuboost.errors import RecipeError, shown
 from gpuboost.training.automatic import is_auto
 from gpuboost.training.files import Saved
 from gpuboost.training.init_model import Start, rounds_before, starting_point
@@ -36,10 +36,7 @@ def check_warm_start(warm_start: Any, *, fitted: bool, init_model: Any, resume_f
 
 def own_model(saved: Saved, target: TrainingTarget) -> Start:
     """The model to go on with. Raises InputError if it was made for another kind of target."""
-    try:
-        return starting_point(saved, target)
-    except InputError as error:
-        raise InputError(f"warm_start:{str(error).removeprefix('init_model:')}") from None
+    return starting_point(saved, target, "warm_start")
 
 
 def check_resumed(start: Start, *, warm_start: bool) -> Start:

@@ -90,7 +90,8 @@ def readers(function: Callable[..., Any]) -> list[FunctionType]:
 
 def _belongs_to_numpy(function: FunctionType) -> bool:
     """True for functions that numba knows by name."""
-    return function.__module__.partition(".")[0] in ("numpy", "numba", "math")
+    module = function.__module__ or ""  # that of ``exec`` has none
+    return module.partition(".")[0] in ("numpy", "numba", "math")
 
 
 def why_not_compiled(function: Callable[..., Any], error: Exception) -> str:

@@ -11,7 +11,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from gpuboost.cli.tables import check_place, names_of, read, selected
+from gpuboost.cli.tables import check_place, holds_text, names_of, read, selected
 from gpuboost.errors import InputError
 from gpuboost.storage import writing
 
@@ -22,7 +22,7 @@ def run(options: argparse.Namespace) -> int:
 
     model: Any = gpuboost.load_model(options.model)
     _check(options, model)
-    form = {"kind": options.format, "one_based": _counts_from_one(model)}
+    form = {"kind": options.format, "one_based": _counts_from_one(model), "text": _text_columns(model)}
     rows = read(options.data, n_features=model.n_features_in_, separator=options.sep, offset=options.offset, **form)
     x = _columns(model, rows.x, options.data)
     offset = {} if rows.offset is None else {"init_score": rows.offset}
@@ -63,6 +63,12 @@ def _counts_from_one(model: Any) -> bool:
     """True if the model was trained on a LETOR file, whose columns are named by their indices."""
     names = getattr(model, "feature_names_in_", None)
     return names is not None and list(names) == [str(i + 1) for i in range(len(names))]
+
+
+def _text_columns(model: Any) -> list[str]:
+    """Names of the columns whose categories are text, which they stay in a file where all look like numbers."""
+    columns = model.columns_
+    return [name for name, listed in zip(columns.names or (), columns.categories, strict=False) if holds_text(listed)]
 
 
 def _predictions(model: Any, predicted: Any) -> tuple[list[str], Iterable[Sequence[Any]]]:

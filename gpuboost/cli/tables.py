@@ -73,7 +73,7 @@ def read(
     position: str | None = None,
     **form: Any,
 ) -> InputTable:
-    """The rows of a file. InputError if it cannot be read or lacks a column. form: ``kind`` and ``one_based``.
+    """The rows of a file. InputError if it cannot be read or lacks a column. form: ``kind``, ``one_based``, ``text``.
 
     target: a column, or several, which must hold numbers.
     """
@@ -139,6 +139,18 @@ def names_of(x: Any) -> list[str] | None:
     """Names of the columns of a frame or ``Table``; None for a matrix."""
     names = x.names if isinstance(x, Table) else getattr(x, "columns", None)
     return None if names is None else [str(name) for name in names]
+
+
+def text_columns(rows: InputTable, target: str | None) -> list[str]:
+    """Names of the columns that hold text, the target among them."""
+    names, columns = names_of(rows.x) or (), as_table(rows.x).columns
+    listed = [name for name, column in zip(names, columns, strict=False) if holds_text(column.levels)]
+    return listed if target is None or not holds_text(rows.y) else [*listed, target]
+
+
+def holds_text(values: Any) -> bool:
+    """True if the first of the values is text; False for None, and for none at all."""
+    return values is not None and len(values) > 0 and isinstance(values[0], str)
 
 
 def selected(x: Any, names: list[str]) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 from gpuboost.cli.console import new_console
 from gpuboost.cli.policies import feature_costs, langevin, sketch
 from gpuboost.cli.scores import baseline, scores, table
-from gpuboost.cli.tables import InputTable, check_place, names_of, read, split, task_of, with_pairs
+from gpuboost.cli.tables import InputTable, check_place, names_of, read, split, task_of, text_columns, with_pairs
 from gpuboost.errors import InputError
 
 KINDS = {
@@ -130,13 +130,15 @@ def _cross_validate(options: argparse.Namespace, model: Any, rows: InputTable, q
     return 0
 
 
-def _read(
-    path: str, options: argparse.Namespace, n_features: int | None = None, one_based: bool | None = None
-) -> InputTable:
+def _read(path: str, options: argparse.Namespace, like: InputTable | None = None) -> InputTable:
+    """The rows of a file. like: those to train on, whose width and columns of text they are to have."""
     if options.target and options.targets:
         raise InputError("--targets: names every column to learn; leave --target out.")
     columns = options.targets or options.target, options.weight, options.categorical
-    form = {"kind": options.format, "one_based": one_based}
+    n_features, form = None, {"kind": options.format, "one_based": None}
+    if like is not None:
+        n_features = like.x.shape[1]
+        form |= {"one_based": names_of(like.x) is not None, "text": text_columns(like, options.target)}
     rows = read(path, *columns, n_features, options.group, options.sep, options.offset, options.position, **form)
     if rows.y is None:
         names = names_of(rows.x) or []
@@ -225,7 +227,7 @@ def _held_out(
     try:
         share = float(options.eval)
     except ValueError:
-        return rows, _read(options.eval, options, rows.x.shape[1], names_of(rows.x) is not None)
+        return rows, _read(options.eval, options, rows)
     if not 0.0 < share < 1.0:
         raise InputError(f"--eval: a share of the rows is between 0 and 1; got {options.eval}.")
     return split(rows, share, seed, task=task)

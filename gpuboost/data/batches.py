@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping
+from math import nan
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,10 +12,11 @@ from numpy.typing import NDArray
 
 from gpuboost.arguments import declares
 from gpuboost.data.frames import MARKS, collected
+from gpuboost.data.missing import checked_missing, missing_text
 from gpuboost.data.sparse import check_sparse
 from gpuboost.data.tables import Column, Table, as_table
 from gpuboost.data.targets import target_array
-from gpuboost.errors import InputError
+from gpuboost.errors import InputError, RecipeError
 
 KEYS = ("X", "y", "weight", "group", "init_score")
 
@@ -27,16 +29,33 @@ class JoinedRows(NamedTuple):
     weight: Any
     group: Any
     init_score: Any
+    missing: float  # the number that stands for missing values in all pieces; NaN if there is none
 
 
-def joined(batches: Any) -> JoinedRows:
+def joined(batches: Any, missing: float = nan) -> JoinedRows:
     """The rows of all pieces, one after the other; see ``Dataset.from_batches``.
+
+    missing: the number that stands for missing values in pieces that do not say so themselves, as Datasets do.
 
     Raises
     ------
-    InputError
+    InputError, RecipeError
         If there is no piece, or a piece does not match the first one; the message names it.
     """
+    asked = checked_missing(missing)
+    pieces = _pieces(batches)
+    numbers = [checked_missing(piece.pop("missing", missing)) for piece in pieces]
+    first = pieces[0]
+    for i, piece in enumerate(pieces):
+        if piece.keys() != first.keys():
+            raise InputError(f"batches: piece 0 has {', '.join(first)}, and piece {i} {', '.join(piece)}.")
+    agreed = _agreed(numbers, asked)
+    vectors = {name: _vector([piece[name] for piece in pieces], name) for name in KEYS[1:] if name in first}
+    held = {name: vectors.get(name) for name in KEYS[1:]}
+    return JoinedRows(_matrix([piece["X"] for piece in pieces]), **held, missing=nan if agreed is None else agreed)
+
+
+def _pieces(batches: Any) -> list[dict[str, Any]]:
     is_list = isinstance(batches, Iterable) and not isinstance(batches, (str, bytes, Mapping))
     if not is_list or getattr(batches, "shape", None) == ():
         raise InputError(f"batches: must be an iterable of (X, y), or of mappings; got {type(batches).__name__}.")
@@ -51,12 +70,24 @@ def joined(batches: Any) -> JoinedRows:
         pieces.append(piece)
     if not pieces:
         raise InputError("batches: there is none; an iterator that was read before gives no more.")
-    first = pieces[0]
-    for i, piece in enumerate(pieces):
-        if piece.keys() != first.keys():
-            raise InputError(f"batches: piece 0 has {', '.join(first)}, and piece {i} {', '.join(piece)}.")
-    vectors = {name: _vector([piece[name] for piece in pieces], name) for name in KEYS[1:] if name in first}
-    return JoinedRows(_matrix([piece["X"] for piece in pieces]), *(vectors.get(name) for name in KEYS[1:]))
+    return pieces
+
+
+def _agreed(numbers: list[float | None], asked: float | None) -> float | None:
+    """The one ``missing`` of all pieces. Raises RecipeError if they differ, or another number is asked for."""
+    for i, number in enumerate(numbers):
+        if number != numbers[0]:
+            raise RecipeError(
+                f"missing: that of piece 0 is {missing_text(numbers[0])}, and that of piece {i} "
+                f"{missing_text(number)}. Make Datasets with one number, and give that of arrays and frames to "
+                "from_batches."
+            )
+    if asked is not None and asked != numbers[0]:
+        raise RecipeError(
+            f"missing: the Datasets were made with {missing_text(numbers[0])}, from_batches asks for {asked:g}; give "
+            "it to each Dataset."
+        )
+    return numbers[0]
 
 
 def _piece(value: Any, i: int) -> dict[str, Any]:
@@ -67,9 +98,9 @@ def _piece(value: Any, i: int) -> dict[str, Any]:
         value = dict(zip(KEYS, value, strict=False))
     if not isinstance(value, Mapping):
         raise InputError(f"{rule}; got {type(value).__name__}.")
-    if "X" not in value or set(value) - set(KEYS):
+    if "X" not in value or set(value) - {*KEYS, "missing"}:
         raise InputError(f"{rule}; got {', '.join(map(repr, value)) or 'none'}.")
-    return {name: value[name] for name in KEYS if value.get(name) is not None}
+    return {name: value[name] for name in (*KEYS, "missing") if value.get(name) is not None}
 
 
 def _vector(parts: list[Any], name: str) -> Any:

@@ -159,6 +159,7 @@ class Dataset:
         max_bins: int = DEFAULT_BINS,
         cuts: Any = None,
         binning: str = QUANTILE,
+        missing: float = nan,
     ) -> Dataset:
         """Rows of Parquet files, in the order of the files; the features stay there until they are needed.
 
@@ -178,7 +179,7 @@ class Dataset:
         features : list of str, optional
             Columns to learn from, all numbers; None for all others. Nulls are missing values.
         max_bins : int, 2 to 65,535
-        cuts, binning : optional
+        cuts, binning, missing : optional
             As for ``Dataset``.
 
         Raises
@@ -186,7 +187,7 @@ class Dataset:
         InputError
             If files cannot be read or differ in their columns, or a column is not there or not of numbers.
         """
-        parts = read_parquet(paths, target, weight, group, features, max_bins, cuts, binning, init_score)
+        parts = read_parquet(paths, target, weight, group, features, max_bins, cuts, binning, init_score, missing)
         dataset = object.__new__(cls)
         rows = parts.columns, parts.cuts, parts.x, parts.y, parts.weight, parts.group, int(max_bins), binning
         dataset._set(*rows, offset=parts.offset)
@@ -259,6 +260,7 @@ class Dataset:
         cuts: Any = None,
         n_jobs: int | None = None,
         binning: str = QUANTILE,
+        missing: float = nan,
     ) -> Dataset:
         """Rows that come in pieces, such as those of a generator or a list; the Dataset of all of them at once.
 
@@ -269,27 +271,31 @@ class Dataset:
         ----------
         batches : iterable of (X, y), of (X, y, weight), of mappings, or of Datasets
             Datasets are joined: of them the rows are taken, categories as their values, and the cuts are chosen anew.
-            A mapping has "X" and some of "y", "weight", "group" and "init_score". Pieces of any kind of X that
-            ``Dataset`` takes, all of the same kind and columns. The categories of a column of dtype ``category`` are
-            those of all pieces. ``group`` has query ids, one for each row; the rows of a query stand together, also
-            where a piece ends. ``init_score`` has a number, or K of them, for each row.
+            A mapping has "X" and some of "y", "weight", "group", "init_score" and "missing". Pieces of any kind of X
+            that ``Dataset`` takes, all of the same kind and columns. The categories of a column of dtype ``category``
+            are those of all pieces. ``group`` has query ids, one for each row; the rows of a query stand together,
+            also where a piece ends. ``init_score`` has a number, or K of them, for each row.
         max_bins, categorical_features, cuts, n_jobs, binning
             As for ``Dataset``.
+        missing : float
+            As for ``Dataset``, of arrays and frames; a Dataset has its own, which must be the same in all pieces.
 
         Raises
         ------
         InputError
             If there is no piece, or a piece does not match the first one, or the rows are invalid.
+        RecipeError
+            If pieces have different numbers for missing values.
         """
-        rows = joined(batches)
+        rows = joined(batches, missing)
         return cls(
             rows.X, rows.y, weight=rows.weight, group=rows.group, max_bins=max_bins,
             categorical_features=categorical_features, cuts=cuts, n_jobs=n_jobs, binning=binning,
-            init_score=rows.init_score,
+            init_score=rows.init_score, missing=rows.missing,
         )  # fmt: skip
 
     def as_batch(self) -> dict[str, Any]:
-        """The rows as a piece for ``from_batches``: X, and target, weight, queries and offsets if there are any."""
+        """The rows as a piece for ``from_batches``: X and ``missing``; target, weight, queries and offsets it has."""
         if self.device is not None:
             raise InputError(
                 f"batches: Datasets are joined on the host; one is on {self.device}. Join their arrays there."
@@ -300,7 +306,9 @@ class Dataset:
         else:
             features = x if names is None else Table(self.shape, names, matrix=x)
         held = {"y": self.y, "weight": self.weight, "group": self.group, "init_score": self.init_score}
-        return {"X": features} | {name: values for name, values in held.items() if values is not None}
+        known = self.columns.missing
+        given = {"X": features, "missing": nan if known is None else known}
+        return given | {name: values for name, values in held.items() if values is not None}
 
     @property
     def x(self) -> Any:

@@ -24,6 +24,26 @@ def checked_missing(value: Any) -> float | None:
     return float(value)
 
 
+def refuse_another_missing(known: float | None, seen: float | None) -> None:
+    """Refuse a Dataset whose rows were read with another ``missing``: the model's number is a value there.
+
+    Raises
+    ------
+    InputError
+        If the model has a number, and the Dataset has not that one.
+    """
+    if known is not None and known != seen:
+        raise InputError(
+            f"missing: the model was fitted with {known:g}, the Dataset was made with {missing_text(seen)}; make it "
+            f"with missing={known:g}, or pass the data itself."
+        )
+
+
+def missing_text(missing: float | None) -> str:
+    """The number, or NaN, as messages have it."""
+    return "NaN" if missing is None else f"{missing:g}"
+
+
 def marked(table: Table, missing: float | None) -> Table:
     """The table with NaN, or None among objects, where it holds the number; itself for None.
 

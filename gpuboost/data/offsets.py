@@ -9,10 +9,9 @@ from numpy.typing import NDArray
 
 from gpuboost.arguments import real_numbers
 from gpuboost.errors import InputError
+from gpuboost.types import MOST_SCORE
 
 Offset = NDArray[np.float64]
-
-_MOST = 1e30  # beyond it gradients in float32 would overflow
 
 
 def check_offset(offset: Any, n_rows: int, name: str = "init_score") -> Offset | None:
@@ -35,10 +34,12 @@ def check_offset(offset: Any, n_rows: int, name: str = "init_score") -> Offset |
             f"{name}: needs one number, or one for each of {n_rows} rows, or a row of them for each, one per score; "
             f"got shape {values.shape}."
         )
-    wrong = ~(np.abs(values) <= _MOST).reshape(n_rows, -1).all(axis=1)
+    wrong = ~(np.abs(values) <= MOST_SCORE).reshape(n_rows, -1).all(axis=1)
     if wrong.any():
         row = int(np.argmax(wrong))
-        raise InputError(f"{name}: must be finite, between -{_MOST:g} and {_MOST:g}; row {row} holds {values[row]}.")
+        raise InputError(
+            f"{name}: must be finite, between {-MOST_SCORE:g} and {MOST_SCORE:g}; row {row} holds {values[row]}."
+        )
     return np.ascontiguousarray(values.reshape(n_rows, -1).T)
 
 

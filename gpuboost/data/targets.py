@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.arguments import refuse_dates
 from gpuboost.data.categories import is_missing
 from gpuboost.errors import InputError
 
@@ -55,8 +56,10 @@ def target_array(y: Any) -> NDArray[Any]:
     Raises
     ------
     InputError
-        If y holds lists of different lengths, or complex numbers.
+        If y holds lists of different lengths, or complex numbers, or is a sparse matrix.
     """
+    if hasattr(y, "tocsr"):
+        raise InputError(f"y: must be dense; got a sparse matrix of shape {y.shape}. Give y.toarray().")
     try:
         values = np.asarray(y)
     except ValueError as error:
@@ -81,8 +84,7 @@ def as_numbers(y: NDArray[Any]) -> NDArray[np.float64]:
         If y holds something else than real numbers.
     """
     refuse_complex(y)
-    if y.dtype.kind in "mM":
-        raise InputError(f"y: dates and time spans are not numbers; got {y.dtype}. Give, for example, seconds or days.")
+    refuse_dates("y", y.dtype)
     try:
         return y.astype(np.float64)
     except (TypeError, ValueError, OverflowError) as error:

@@ -23,16 +23,31 @@ def register_skl2onnx() -> None:
     """
     options = {"zipmap": [True, False, "columns"], "nocl": [True, False], "output_class_labels": [False, True]}
     for kind in (GradientBoostingRegressor, GradientBoostingRanker):
-        update_registered_converter(
-            kind, f"gpuboost{kind.__name__}", calculate_linear_regressor_output_shapes, _convert
-        )
+        update_registered_converter(kind, f"gpuboost{kind.__name__}", _regressor_shapes, _convert)
     update_registered_converter(
         GradientBoostingClassifier,
         "gpuboostGradientBoostingClassifier",
-        calculate_linear_classifier_output_shapes,
+        _classifier_shapes,
         _convert,
         options=options,
     )
+
+
+def _regressor_shapes(operator: Any) -> None:
+    calculate_linear_regressor_output_shapes(operator)
+    _declare_own_shapes(operator)
+
+
+def _classifier_shapes(operator: Any) -> None:
+    calculate_linear_classifier_output_shapes(operator)
+    _declare_own_shapes(operator)
+
+
+def _declare_own_shapes(operator: Any) -> None:
+    """Give the outputs the shapes of the model's own graph: skl2onnx knows none of several targets or labels."""
+    rows = operator.inputs[0].get_first_dimension()
+    for output, own in zip(operator.outputs, to_onnx(operator.raw_operator).graph.output, strict=True):
+        output.type.shape = [rows, *(size.dim_value for size in own.type.tensor_type.shape.dim[1:])]
 
 
 def _convert(scope: Any, operator: Any, container: Any) -> None:

@@ -13,7 +13,7 @@ from gpuboost.losses.averages import constant, weighted_mean
 from gpuboost.losses.base import BaseLoss
 from gpuboost.losses.binary import log_odds
 from gpuboost.losses.protocol import Loss, is_list_loss
-from gpuboost.types import Array
+from gpuboost.types import MOST_SCORE, Array
 
 OPTIMUM, MEAN, HALF_LOG_ODDS = "optimum", "mean", "half_log_odds"
 
@@ -27,12 +27,15 @@ def start_rule(value: Any, loss: Loss) -> StartRule:
     Raises
     ------
     RecipeError
-        If it is no name and no finite number, or the loss has no such start.
+        If it is no name and no number within ``MOST_SCORE``, or the loss has no such start.
     """
-    if is_real(value):
+    if is_real(value, -MOST_SCORE, MOST_SCORE):
         return float(value)
     if not isinstance(value, str) or value not in (OPTIMUM, MEAN, HALF_LOG_ODDS):
-        raise RecipeError(f"start: must be 'optimum', 'mean', 'half_log_odds' or a finite number; got {shown(value)}.")
+        raise RecipeError(
+            f"start: must be 'optimum', 'mean', 'half_log_odds' or a number from {-MOST_SCORE:g} to {MOST_SCORE:g}; "
+            f"got {shown(value)}."
+        )
     binary = " Only binary classification is supported." * (loss.task == "multiclass")  # scikit-learn's words
     if value == MEAN and (loss.n_outputs > 1 or is_list_loss(loss)):
         kind = "whole lists" if is_list_loss(loss) else f"{loss.n_outputs} scores a row"

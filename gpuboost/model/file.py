@@ -32,6 +32,8 @@ from gpuboost.storage import write
 from gpuboost.types import Ensemble, FittedTree
 
 FORMAT, VERSION = "gpuboost", 5
+CONFORMAL = "gpuboost conformal predictor"
+"""The format of another file, which holds model files."""
 # A model is written as the first version that says all of it. 3 has target statistics, 4 may have them, 5 has them and
 # may have shared nodes.
 PLAIN, WITH_COMPONENTS, WITH_STATISTICS, WITH_SHARED_NODES, WITH_PRIOR_WEIGHTS = 1, 2, 3, 4, 5
@@ -97,6 +99,8 @@ def from_json(text: str | bytes) -> ModelRecord:
     except UnicodeDecodeError as error:
         strict.refuse("", f"the file is text in UTF-8; byte {error.start} is {error.object[error.start]}")
     document = strict.parse(decoded)
+    if isinstance(document, dict) and document.get("format") == CONFORMAL:
+        strict.refuse("", f"this is a {CONFORMAL}, and no model file", advice="gb.load_conformal reads it.")
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         strict.refuse("format", 'a model file begins with {"format": "gpuboost", ...}; this one does not')
     version = strict.integer(document.get("version"), "version", 1, 2**31)

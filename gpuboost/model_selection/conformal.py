@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.arguments import floats
 from gpuboost.errors import InputError, shown
 from gpuboost.model_selection import conformal_file
 from gpuboost.model_selection.conformal_methods import (
@@ -235,10 +236,7 @@ def _checked(coverage: float, calibration: CalibrationScores) -> float:
 
 def _weight_of(weight: Any, n: int) -> Floats:
     """A number or (n,) weights of new rows."""
-    try:
-        weights = np.asarray(on_host(weight), dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        weights = np.array(np.nan)
+    weights = floats("sample_weight", on_host(weight))
     if weights.shape not in ((), (n,)) or not (np.isfinite(weights) & (weights >= 0.0)).all():
         raise InputError(
             f"sample_weight: must be a number, or one for each of {n} rows, finite and not negative; got "

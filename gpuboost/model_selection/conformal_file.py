@@ -13,12 +13,13 @@ import numpy as np
 from gpuboost.api.loading import loads, to_dict
 from gpuboost.errors import InputError
 from gpuboost.model import strict_json
+from gpuboost.model.file import CONFORMAL
 from gpuboost.model_selection.conformal_methods import CLASSIFICATION, REGRESSION, check_models, method_of
 from gpuboost.model_selection.conformal_scores import CalibrationScores
 from gpuboost.posterior import check_coverage
 from gpuboost.storage import checked_path, write
 
-_FORMAT, _VERSION = "gpuboost conformal predictor", 1
+_VERSION = 1
 _KEYS = ("format", "version", "method", "coverage", "scores", "weights", "models")
 
 
@@ -35,7 +36,7 @@ class SavedPredictor:
 def save(saved: SavedPredictor, path: str | os.PathLike[str]) -> None:
     """Write the file. Raises TypeError or InputError as ``gb.dumps``, for each model."""
     content = {
-        "format": _FORMAT,
+        "format": CONFORMAL,
         "version": _VERSION,
         "method": saved.method,
         "coverage": saved.coverage,
@@ -59,8 +60,8 @@ def read(path: str | os.PathLike[str]) -> SavedPredictor:
 
 
 def _from_json(content: Any) -> SavedPredictor:
-    if not isinstance(content, dict) or content.get("format") != _FORMAT:
-        strict_json.refuse("", f"the format {_FORMAT!r} was expected", advice="gb.load_model reads model files.")
+    if not isinstance(content, dict) or content.get("format") != CONFORMAL:
+        strict_json.refuse("", f"the format {CONFORMAL!r} was expected", advice="gb.load_model reads model files.")
     if content.get("version") != _VERSION:
         strict_json.refuse("version", f"{_VERSION} was expected", content.get("version"), "Update gpuboost.")
     entries = strict_json.record(content, "", _KEYS)

@@ -57,8 +57,8 @@ def _check_entry(name: Any, values: Any) -> None:
         raise RecipeError(f"space: {name} cannot be searched: {OF_THE_SEARCH[name]}.")
     if _is_scipy(values) or _is_optuna(values):
         return
-    is_list = isinstance(values, (Sequence, np.ndarray)) and not isinstance(values, (str, bytes))
-    if not is_list or np.ndim(values) == 0 or not len(values):
+    is_list = values.ndim > 0 if isinstance(values, np.ndarray) else isinstance(values, Sequence)
+    if not is_list or isinstance(values, (str, bytes)) or not len(values):
         raise RecipeError(
             f"space: {name} must be a list of values, a distribution of scipy.stats (an object with rvs), or one of "
             f"optuna.distributions; got {shown(values)}."

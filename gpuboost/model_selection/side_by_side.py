@@ -73,7 +73,7 @@ class RunningTrial:
 
 
 def running(model: GradientBoosting, settings: Sequence[dict[str, Any]]) -> list[GradientBoosting]:
-    """The model of each setting, without early stopping of its own, and all with one seed.
+    """The model of each setting, without early stopping of its own, and with one seed unless it has its own.
 
     Raises
     ------
@@ -81,8 +81,12 @@ def running(model: GradientBoosting, settings: Sequence[dict[str, Any]]) -> list
         If the model does not take a parameter of a setting.
     """
     seed = seed_of(model.random_state)
-    common = {"early_stopping_rounds": None, "callbacks": without_stopping(model), "random_state": seed}
-    return [clone(model).set_params(**setting, **common) for setting in settings]
+    common = {"early_stopping_rounds": None, "callbacks": without_stopping(model)}
+    seeds = [seed_of(setting.get("random_state", seed)) for setting in settings]
+    return [
+        clone(model).set_params(**setting | common | {"random_state": own})
+        for setting, own in zip(settings, seeds, strict=True)
+    ]
 
 
 def check_recipes(trials: Sequence[RunningTrial]) -> None:

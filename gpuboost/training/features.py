@@ -12,13 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.backends.protocol import Backend
-from gpuboost.data.columns import FROM_DTYPE, Columns
+from gpuboost.data.columns import FROM_DTYPE, Columns, categorical_columns
 from gpuboost.data.cuts import DEFAULT_BINS, QUANTILE, check_binning, check_max_bins
 from gpuboost.data.dataset import Dataset
 from gpuboost.data.encoding import PARTITION
-from gpuboost.data.missing import checked_missing
+from gpuboost.data.missing import checked_missing, missing_text
 from gpuboost.data.queries import query_start
 from gpuboost.data.row_metadata import RowMetadata
+from gpuboost.data.tables import Table
 from gpuboost.data.weights import check_weight
 from gpuboost.errors import DeviceError, GpuBoostError, InputError, RecipeError, shown
 from gpuboost.execution import DataParallel
@@ -73,7 +74,7 @@ def features(
     if start is not None:
         of_rows = replace(start.columns, statistics=None)
         _agree_on_missing(params, of_rows, "the model to continue was fitted", "continue it with that")
-        x = named("init_model", lambda: numbers(rows, of_rows, read=False))
+        x = named(start.argument, lambda: numbers(rows, of_rows, read=False))
         return Features(x, start.columns, start.ensemble.cuts, None)
     if isinstance(rows, Dataset):
         _agree(params, rows)
@@ -134,7 +135,7 @@ def _agree_on_missing(params: Mapping[str, Any], columns: Columns, made: str, ad
     """Raise RecipeError if another number than NaN is asked for, and columns have another one."""
     asked = checked_missing(params.get("missing", nan))
     if asked is not None and asked != columns.missing:
-        known = "NaN" if columns.missing is None else f"{columns.missing:g}"
+        known = missing_text(columns.missing)
         raise RecipeError(f"missing: {made} with {known}, the estimator asks for {asked:g}; {advice}.")
 
 
@@ -151,8 +152,14 @@ def _agree(params: Mapping[str, Any], dataset: Dataset) -> None:
             "it to the Dataset."
         )
     _agree_on_missing(params, dataset.columns, "the Dataset was made", "give it to the Dataset")
-    if not (isinstance(params["categorical_features"], str) and params["categorical_features"] == FROM_DTYPE):
-        raise RecipeError("categorical_features: a Dataset has its columns decided; give it to the Dataset.")
+    asked, columns = params["categorical_features"], dataset.columns
+    if isinstance(asked, str) and asked == FROM_DTYPE:
+        return
+    if (categorical_columns(Table(dataset.shape, columns.names), asked) != columns.is_categorical).any():
+        raise RecipeError(
+            "categorical_features: a Dataset has its columns decided, and the estimator asks for others; give it to "
+            "the Dataset."
+        )
 
 
 def split(

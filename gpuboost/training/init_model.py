@@ -1,4 +1,4 @@
-"""The model that ``fit(init_model=)`` continues."""
+"""The model that a fit continues: ``init_model``, a checkpoint, or the estimator's own."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ class Start:
     run: CheckpointState | None = None  # state of an interrupted fit, if it is to be resumed
     record: FitRecord = field(default_factory=FitRecord)
     offsets: bool = False  # True: fitted with offsets
+    argument: str = "init_model"  # by which the user asked for it, for messages
 
 
 def rounds_before(start: Start) -> int:
@@ -51,8 +52,8 @@ def check_averaged(recipe: Recipe, start: Start) -> None:
         )
 
 
-def starting_point(saved: files.Saved, target: TrainingTarget) -> Start:
-    """The model to continue, checked against the target.
+def starting_point(saved: files.Saved, target: TrainingTarget, argument: str = "init_model") -> Start:
+    """The model to continue, checked against the target. argument: by which the user asked for it.
 
     Raises
     ------
@@ -62,17 +63,17 @@ def starting_point(saved: files.Saved, target: TrainingTarget) -> Start:
     if (saved.classes is None) != (target.classes is None):
         wanted = files.CLASSIFIER if target.classes is not None else "a regressor or ranker"
         raise InputError(
-            f"init_model: must be of the same kind as this estimator, {wanted}; got {files.kind_of(saved)}."
+            f"{argument}: must be of the same kind as this estimator, {wanted}; got {files.kind_of(saved)}."
         )
     same_name = isinstance(saved.loss, SavedCustom) and saved.loss.name == target.loss.name
     if saved.loss != target.loss and not same_name:
-        raise InputError(f"init_model: was trained for the loss {saved.loss!r}; this fit is for {target.loss!r}.")
+        raise InputError(f"{argument}: was trained for the loss {saved.loss!r}; this fit is for {target.loss!r}.")
     if saved.classes is not None and target.classes is not None and not np.array_equal(saved.classes, target.classes):
-        raise InputError(f"init_model: knows the classes {saved.classes}; y holds {target.classes}.")
+        raise InputError(f"{argument}: knows the classes {saved.classes}; y holds {target.classes}.")
     record = saved.record
     if saved.best_iteration is not None:  # picked by its score, so it is no state of a chain
         record = replace(record, chain=None)
-    return Start(saved.columns, saved.ensemble, saved.params, record=record, offsets=saved.offsets)
+    return Start(saved.columns, saved.ensemble, saved.params, None, record, saved.offsets, argument)
 
 
 def checkpoint(path: Any, init_model: Any, target: TrainingTarget) -> Start:
@@ -95,4 +96,4 @@ def checkpoint(path: Any, init_model: Any, target: TrainingTarget) -> Start:
             f"resume_from: {os.fspath(path)!r} is a model, and no checkpoint that gb.callbacks.Checkpoint wrote. "
             "To continue a model with more rounds, use init_model."
         )
-    return replace(starting_point(saved, target), run=CheckpointState.from_json(saved.run))
+    return replace(starting_point(saved, target, "resume_from"), run=CheckpointState.from_json(saved.run))

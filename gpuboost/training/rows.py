@@ -13,6 +13,7 @@ from sklearn.utils.validation import column_or_1d
 from gpuboost.backends.protocol import Backend
 from gpuboost.data.columns import Columns
 from gpuboost.data.dataset import Dataset
+from gpuboost.data.missing import refuse_another_missing
 from gpuboost.data.offsets import check_offset
 from gpuboost.data.pairs import check_pairs, check_position
 from gpuboost.data.queries import check_group, weight_of_rows
@@ -42,7 +43,8 @@ def labelled(x: Any, y: Any, weight: Any, n_rows: int, group: Any = None, offset
     InputError
         If there is not one finite target and one weight >= 0 for each row, or the group does not match the rows.
     """
-    labels = target_array(y) if isinstance(y, (list, tuple, complex)) else y  # scikit-learn would not name y
+    unnamed = isinstance(y, (list, tuple, complex)) or hasattr(y, "tocsr")  # scikit-learn would not name y
+    labels = target_array(y) if unnamed else y
     shape = getattr(labels, "shape", ())
     column = len(shape) < 2 or shape[1:] == (1,)
     target = check_target(column_or_1d(labels, warn=True) if column else labels, n_rows, several=len(shape) == 2)
@@ -94,7 +96,7 @@ def numbers(x: Any, columns: Columns, name: str = "X", *, read: bool = True) -> 
     Raises
     ------
     InputError
-        If x does not have those columns.
+        If x does not have those columns, or is a Dataset that takes the model's ``missing`` for a value.
     """
     if not isinstance(x, Dataset):
         return columns.encode(x)
@@ -105,6 +107,7 @@ def numbers(x: Any, columns: Columns, name: str = "X", *, read: bool = True) -> 
             f"{name}: a Dataset must have the features, and the categories, of the training data; this one has "
             f"{seen.n_features} features, the training data {known.n_features}. Pass the data itself."
         )
+    refuse_another_missing(known.missing, seen.missing)
     return columns.with_statistics(x.x[:] if read and x.in_files else x.x)
 
 

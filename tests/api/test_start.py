@@ -63,9 +63,10 @@ def test_trees_begin_with_the_gradients_at_the_start():
     assert model.predict(X[left])[0] == pytest.approx(Y[left].mean(), abs=1e-5)
 
 
-@pytest.mark.parametrize("start", ["best", True, None, np.nan, np.inf, [0.0]])
+@pytest.mark.parametrize("start", ["best", True, None, np.nan, np.inf, [0.0], 1e40])
 def test_other_starts_are_refused(start):
-    with pytest.raises(ValueError, match=r"start: must be 'optimum', 'mean', 'half_log_odds' or a finite number; got"):
+    rule = r"start: must be 'optimum', 'mean', 'half_log_odds' or a number from -1e\+30 to 1e\+30; got"
+    with pytest.raises(ValueError, match=rule):
         regressor(start=start).fit(X, Y)
 
 

@@ -105,6 +105,8 @@ def test_contradictions_are_named(regression_data: Any, tmp_path: Any) -> None:
         clone(model).set_params(warm_start=3).fit(x, y)
     with pytest.raises(gb.InputError, match="warm_start: was trained for the loss"):
         model.set_params(loss="huber", n_estimators=5).fit(x, y)
+    with pytest.raises(gb.InputError, match=r"^warm_start: X: must have the"):
+        model.set_params(loss="squared_error").fit(x[:, :2], y)
     path = tmp_path / "run.json"
     model.set_params(loss="squared_error", callbacks=[gb.callbacks.Checkpoint(path, every=1)]).fit(x, y)
     with pytest.raises(gb.RecipeError, match="resume_from: the interrupted fit went on with a model of 3 rounds"):

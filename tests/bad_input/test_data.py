@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
+import gpuboost as gb
 from gpuboost.data.columns import Columns
 from gpuboost.data.dataset import Dataset
 from gpuboost.data.targets import as_numbers
@@ -198,6 +199,13 @@ def test_y_that_is_not_a_number(y: Any, words: str) -> None:
         as_numbers(np.array(y))
 
 
+def test_a_sparse_target_is_refused() -> None:
+    for y in (sp.csr_matrix(X[:, :2]), sp.csr_matrix(X[:, :1])):
+        for take in (gb.GradientBoostingRegressor(n_estimators=1).fit, gb.Dataset):
+            with pytest.raises(InputError, match=r"^y: must be dense; got a sparse matrix of shape \(4, [12]\)"):
+                take(X, y)
+
+
 def test_a_fit_needs_a_target() -> None:
     with pytest.raises(InputError, match="y: a Dataset to fit needs a target"):
         Dataset(X).training_set(lambda x, cuts: pytest.fail("binned before the check"))
@@ -214,11 +222,27 @@ def test_a_fit_needs_a_target() -> None:
         ([1, 1, 1, inf], "row 3 holds inf"),
         ([0, 0, 0, 0], "at least one weight must be above zero; all 4 are zero"),
         (["a", "b", "c", "d"], "must hold numbers"),
+        (np.arange(4).astype("M8[s]"), r"^weight: dates and time spans are not numbers; got datetime64\[s\]"),
     ],
 )
 def test_weight(weight: Any, words: str) -> None:
-    with pytest.raises(InputError, match=f"weight: .*{words}"):
+    with pytest.raises(InputError, match=words if words[0] == "^" else f"weight: .*{words}"):
         Dataset(X, weight=weight)
+
+
+@pytest.mark.parametrize("kind", ["M8[D]", "m8[s]"])
+@pytest.mark.parametrize("made", [np.asarray, list, pd.Series])
+def test_dates_and_time_spans_are_no_numbers_anywhere(kind: str, made: Any) -> None:
+    times, y, rule = made(np.arange(4).astype(kind)), np.arange(4.0), "dates and time spans are not numbers; got"
+    model = gb.GradientBoostingRegressor(n_estimators=1, n_jobs=1)
+    for name in ("sample_weight", "init_score"):
+        with pytest.raises(InputError, match=f"^{name}: {rule}"):
+            model.fit(X, y, **{name: times})
+    with pytest.raises(InputError, match=f"^eval_set: validation_0: sample_weight: {rule}"):
+        model.fit(X, y, eval_set=(X, y, times))
+    model.fit(X, y)
+    with pytest.raises(InputError, match=f"^y: {rule}"):
+        model.score(X, times)
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,28 @@ def test_csv_needs_no_pandas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert texts[0] == texts[1]
 
 
+@pytest.mark.parametrize("without", [False, True])
+def test_text_stays_text_in_a_file_where_it_looks_like_numbers(
+    without: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if without:
+        monkeypatch.setattr(files, "find_spec", lambda name: None)
+    train, new, model = tmp_path / "train.csv", tmp_path / "new.csv", str(tmp_path / "m.json")
+    codes = [["x", "07", "7", "True"][i % 4] for i in range(40)]
+    lines = [f"{i % 3},{(5.0 if code == '07' else 1.0)},{code},{code}" for i, code in enumerate(codes)]
+    train.write_text("\n".join(["a,y,k,label", *lines]))
+    options = ["--target", "y", "--task", "regression", "--model", model, "--categorical", "k", *QUICK]
+    for code, same in (("07", True), ("7", False), ("True", False)):
+        new.write_text(f"a,y,k,label\n1,2,{code},{code}\n0,2,,{code}\n")
+        assert main(["train", str(train), *options, "--eval", str(new)]) == 0
+        assert main(["predict", str(new), "--model", model]) == 0
+        predicted = float(capsys.readouterr().out.split()[1])
+        frame = pd.DataFrame({"a": [1], "k": [code], "label": [code]})
+        assert predicted == gb.load_model(model).predict(frame)[0]
+        assert (predicted > 2.0) == same
+    assert main(["train", str(train), "--target", "label", "--eval", str(new), *QUICK[:-1]]) == 0
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

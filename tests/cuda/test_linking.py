@@ -152,6 +152,15 @@ def closure(by: Any) -> Callable[[float], float]:
     return function
 
 
+def of_no_module(by: float) -> Callable[[float], float]:
+    """A function that calls another, both made by ``exec``."""
+    names: dict[str, Any] = {}
+    exec(f"def scaled(x): return {by} * x\ndef function(x): return scaled(x)", names)
+    made: Callable[[float], float] = names["function"]
+    assert made.__module__ is None
+    return made
+
+
 def test_a_fingerprint_is_of_all_that_a_function_reads() -> None:
     assert fingerprint(closure(2.0)) == fingerprint(closure(2.0))
     several = [2.0, 3.0, 2, (1.0, 2.0), np.array([1.0, 2.0]), np.array([1.0, 3.0]), np.float32(2.0)]
@@ -159,6 +168,7 @@ def test_a_fingerprint_is_of_all_that_a_function_reads() -> None:
     assert fingerprint(polynomial) is not None
     assert fingerprint(closure({})) is None  # what has no hash is compiled by each process
     assert fingerprint(math.sin) is None
+    assert len({fingerprint(of_no_module(by)) for by in (2.0, 3.0)}) == 2
 
 
 def test_without_numba_cuda_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from gpuboost.data.formats import files
 from gpuboost.data.formats.files import read_table
 from gpuboost.errors import InputError
 
@@ -132,6 +133,21 @@ def test_a_file_of_other_separators_is_recognised(tmp_path: Path) -> None:
         (tmp_path / "rows.csv").write_text(f"a{mark}y\n1{mark}2\n3{mark}4\n")
         with pytest.raises(InputError, match=re.escape(f": fields seem to be separated by {mark!r}, and are expected")):
             read_table(tmp_path / "rows.csv", "y")
+
+
+@pytest.mark.parametrize("without", [False, True])
+def test_decimal_commas_and_equal_names_are_refused(
+    without: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if without:
+        monkeypatch.setattr(files, "find_spec", lambda name: None)
+    path = tmp_path / "rows.csv"
+    path.write_text("\ufeffa;y\n1,5;2\n2,5;3\n")
+    with pytest.raises(InputError, match=r"as the first, 1; line 2 has 2: fields seem to be separated by ';'.* --sep"):
+        read_table(path, "y")
+    path.write_text("\ufeffa,a,y\n1,2,3\n")
+    with pytest.raises(InputError, match="every column needs a name of its own; 2 are called 'a'"):
+        read_table(path, "y")
 
 
 def test_a_missing_last_value_is_not_a_ragged_line(tmp_path: Path) -> None:

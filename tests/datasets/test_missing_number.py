@@ -125,6 +125,51 @@ def test_a_dataset_has_its_own(tmp_path):
         regressor(missing=-999.0).fit(gb.Dataset(WITH_NUMBER, Y))
 
 
+def test_a_fitted_model_refuses_a_dataset_with_another(tmp_path):
+    model, plain, own = regressor(missing=-999.0), gb.Dataset(WITH_NUMBER, Y), gb.Dataset(WITH_NUMBER, Y, missing=-999)
+    rule = "missing: the model was fitted with -999, the Dataset was made with NaN; make it with missing=-999"
+    with pytest.raises(gb.InputError, match=f"eval_set: validation_0: {rule}"):
+        model.fit(WITH_NUMBER, Y, eval_set=plain)
+    model.fit(WITH_NUMBER, Y)
+    plain.save(tmp_path / "rows.gbd")
+    for data in (plain, gb.Dataset.load(tmp_path / "rows.gbd")):
+        for answer in (model.predict, model.predict_contributions, model.refit, model.staged_predict):
+            with pytest.raises(gb.InputError, match=rule):
+                list(answer(data))
+    with pytest.raises(gb.InputError, match="made with -9;"):
+        model.predict(gb.Dataset(WITH_NUMBER, missing=-9))
+    with pytest.raises(gb.InputError, match=rule):
+        gb.permutation_importance(model, plain)
+    with pytest.raises(gb.InputError, match=rule):
+        regressor().fit(plain, init_model=model)
+    assert model.predict(own).tobytes() == model.predict(WITH_NUMBER).tobytes()
+    assert gb.dumps(model.refit(own)) == gb.dumps(model.refit(WITH_NUMBER, Y))
+    assert model_of_nan().predict(own).tobytes() == model_of_nan().predict(WITH_NAN).tobytes()
+
+
+def test_joined_pieces_keep_it():
+    pieces = [gb.Dataset(WITH_NUMBER[a:b], Y[a:b], missing=-999.0) for a, b in ((0, 60), (60, 150))]
+    arrays = [(WITH_NUMBER[:60], Y[:60]), (WITH_NUMBER[60:], Y[60:])]
+    expected = regressor(missing=-999.0).fit(WITH_NUMBER, Y)
+    for data in (
+        gb.Dataset.from_batches(pieces),
+        gb.Dataset.from_batches(arrays, missing=-999.0),
+        gb.Dataset.from_batches([pieces[0], arrays[1]], missing=-999.0),
+        gb.Dataset.from_batches([piece.as_batch() for piece in pieces]),
+    ):
+        model = regressor().fit(data)
+        assert model.columns_.missing == -999.0
+        assert model.predict(WITH_NUMBER).tobytes() == expected.predict(WITH_NUMBER).tobytes()
+    for wrong, asked, message in (
+        ([pieces[0], arrays[1]], np.nan, "missing: that of piece 0 is -999, and that of piece 1 NaN"),
+        ([pieces[0], gb.Dataset(WITH_NUMBER, Y, missing=-9)], np.nan, "piece 0 is -999, and that of piece 1 -9"),
+        ([gb.Dataset(WITH_NUMBER, Y)], -999.0, "missing: the Datasets were made with NaN, from_batches asks for -999"),
+        (arrays, "x", "^missing: must be NaN or the finite number"),
+    ):
+        with pytest.raises(gb.RecipeError, match=message):
+            gb.Dataset.from_batches(wrong, missing=asked)
+
+
 def test_a_continued_model_keeps_that_of_its_rows():
     begun = regressor(missing=-999.0).fit(WITH_NUMBER, Y)
     more = regressor(missing=-999.0).fit(WITH_NUMBER, Y, init_model=begun)

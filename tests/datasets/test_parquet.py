@@ -65,6 +65,14 @@ def test_rows_and_cuts_are_those_of_memory(table: Any, folder: Path) -> None:
         assert np.array_equal(getattr(read, name), getattr(whole, name))
 
 
+def test_a_number_stands_for_missing_values(table: Any, folder: Path) -> None:
+    read, b = from_files(folder, missing=3.0), table["b"].to_numpy()
+    assert read.columns.missing == 3.0
+    assert np.array_equal(read.x[:][:, 1], np.where(b == 3, np.nan, b), equal_nan=True)
+    model = gb.GradientBoostingRegressor(n_estimators=2, n_jobs=1).fit(read)
+    assert np.array_equal(model.predict(read), model.predict(table.select(["a", "b", "c"])))
+
+
 @pytest.mark.parametrize("weighted", [True, False])
 def test_shards_read_their_own_rows(weighted: bool, table: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows of weight 0 are left out, so some shard reads by number."""

@@ -269,6 +269,33 @@ def test_a_score_and_a_scale_may_call_plain_functions(rng: np.random.Generator) 
     assert np.isfinite(gb.GradientBoostingRegressor(langevin=chain, **settings).fit(x, y).predict(x)).all()
 
 
+def test_functions_made_by_exec_are_those_of_a_module(rng: np.random.Generator) -> None:
+    """They have no ``__module__``."""
+
+    def value(y: float, f: float) -> float:
+        return (y - f) ** 2 / 2
+
+    def gradient(y: float, f: float) -> float:
+        return f - y
+
+    made: dict[str, Any] = {}
+    exec("def half(x): return x / 2\ndef value(y, f): return half((y - f) ** 2)", made)
+    exec("def gradient(y, f): return f - y", made)
+    assert made["value"].__module__ is None
+    x, y = rng.normal(size=(200, 2)), rng.normal(size=200)
+    settings: dict[str, Any] = {"n_estimators": 2, "random_state": 0, "n_jobs": 1}
+    models = []
+    for one, slope in ((value, gradient), (made["value"], made["gradient"])):
+        loss = gb.losses.custom(one, slope, lambda y, f: 1.0)
+        model = gb.GradientBoostingRegressor(loss, eval_metric=gb.metrics.mean(one), **settings)
+        models.append(model.fit(x, y, eval_set=(x, y)))
+    assert models[0].predict(x).tobytes() == models[1].predict(x).tobytes()
+    assert models[0].evals_result_ == models[1].evals_result_
+    exec("def scale(g, h): return 1.0 + h", made)
+    chain = gb.Langevin(noise_scale=made["scale"])
+    assert np.isfinite(gb.GradientBoostingRegressor(langevin=chain, **settings).fit(x, y).predict(x)).all()
+
+
 @pytest.mark.parametrize(
     "given",
     [{}, {"loss": gb.losses.custom_arrays(lambda y, f: (f - y, np.ones(len(y)))), "sampling": ByScore(score)}],

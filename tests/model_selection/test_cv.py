@@ -86,6 +86,17 @@ def test_a_dataset_brings_target_weights_and_groups(regression_data: Data) -> No
     np.testing.assert_array_equal(arrays.predictions, data.predictions)
 
 
+def test_categorical_features_of_the_model_are_those_of_the_folds(regression_data: Data) -> None:
+    x, y = np.c_[np.rint(regression_data[0][:, :1]), regression_data[0]], regression_data[1]
+    model = gb.GradientBoostingRegressor(n_estimators=2, categorical_features=[0], random_state=0)
+    result = gb.cv(model, x, y, folds=2, refit=True)
+    assert result.model.columns_.is_categorical.tolist() == [True, *[False] * regression_data[0].shape[1]]
+    same = gb.Dataset(x, y, categorical_features=[0])
+    assert gb.dumps(model.fit(same)) == gb.dumps(model.fit(x, y))
+    with pytest.raises(gb.RecipeError, match="categorical_features: a Dataset has its columns decided"):
+        model.fit(gb.Dataset(x, y))
+
+
 def test_folds_of_ones_own(regression_data: Data) -> None:
     x, y = regression_data
     result = gb.cv(regressor(), x, y, folds=TimeSeriesSplit(3))

@@ -42,6 +42,31 @@ def test_trials_and_model_are_those_of_a_grid_search(sampling: Any, regression_d
     assert file_of(found.model, tmp_path / "a.json") == file_of(alone, tmp_path / "b.json")
 
 
+@pytest.mark.parametrize(
+    "space",
+    [
+        {"monotonic_cst": [None, [1, 0, 0, 0]]},
+        {"learning_rate": [0.1, [0.3, 0.2, 0.1]]},
+        {"interaction_cst": [None, [[0, 1], [2, 3]]]},
+        {"categorical_features": ["from_dtype", [0], None]},
+        {"base_learner": [[gb.learners.Spline(), gb.learners.Linear()], None]},
+        {"random_state": [0, 1]},
+    ],
+    ids=lambda space: next(iter(space)),
+)
+def test_values_may_be_lists_of_any_shape_and_seeds(space: dict[str, Any], regression_data: Data) -> None:
+    x, y = np.c_[np.rint(regression_data[0][:, :1]), regression_data[0][:, :3]], regression_data[1]
+    sampling = 0.5 if "random_state" in space else None
+    model, folds = gb.GradientBoostingRegressor(n_estimators=3, sampling=sampling, random_state=3), KFold(2)
+    found = gb.search(model, space, x, y, cv=folds)
+    expected = GridSearchCV(model, space, scoring="neg_root_mean_squared_error", cv=folds, refit=False).fit(x, y)
+    by_number = sorted(found.trials, key=lambda trial: trial.number)
+    last = [trial.curve[-1] for trial in by_number]
+    assert [trial.params for trial in by_number] == expected.cv_results_["params"]
+    np.testing.assert_allclose(last, -expected.cv_results_["mean_test_score"], rtol=1e-12)
+    assert found.model is not None
+
+
 def test_a_setting_that_goes_on_has_the_curve_of_one_fit(regression_data: Data) -> None:
     model = regressor(n_estimators=40, sampling=0.5, n_jobs=2, random_state=0)
     whole = gb.search(model, GRID, *regression_data, cv=3, refit=False)

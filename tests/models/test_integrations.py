@@ -170,3 +170,17 @@ def test_skl2onnx_converts_pipelines(classifier_data: Any) -> None:
             np.testing.assert_allclose(answers[1], pipeline.predict_proba(x), atol=1e-2)
         else:
             assert np.isclose(np.ravel(answers[0]), pipeline.predict(x), atol=1e-4).mean() > 0.98
+
+
+def test_skl2onnx_declares_outputs_of_several_targets(rng: np.random.Generator) -> None:
+    skl2onnx = pytest.importorskip("skl2onnx")
+    runtime = pytest.importorskip("onnxruntime")
+    gb.integrations.register_skl2onnx()
+    x = rng.normal(size=(60, 3)).astype(np.float32)
+    regressor, classifier = gb.GradientBoostingRegressor(**SETTINGS), gb.GradientBoostingClassifier(**SETTINGS)
+    for model, y in ((regressor, x[:, :2]), (regressor, x[:, 0]), (classifier, (x > 0).astype(int))):
+        options = {type(model): {"zipmap": False}} if model is classifier else None
+        proto = skl2onnx.to_onnx(model.fit(x, y), x[:1], options=options, target_opset={"": 15, "ai.onnx.ml": 3})
+        session = runtime.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
+        for output, answer in zip(session.get_outputs(), session.run(None, {"X": x}), strict=True):
+            assert output.shape[1:] == list(answer.shape[1:]) == list(y.shape[1:] or [1])

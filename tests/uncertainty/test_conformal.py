@@ -223,6 +223,15 @@ def test_files_and_pickles_give_the_same_bits(models: dict[str, Any], name: str,
         np.testing.assert_array_equal(other.predict(x), predictor.predict(x))
 
 
+def test_what_reads_models_names_the_function_that_reads_it(models: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "conformal.json"
+    model, (x, y) = models["absolute"], numbers(20, 3)
+    gb.conformal(model, x, y).save(path)
+    for read in (gb.load_model, gb.load_predictor, lambda path: regressor().fit(x, y, resume_from=path)):
+        with pytest.raises(gb.InputError, match=r"conformal predictor, and no model file. gb.load_conformal reads it"):
+            read(path)
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.data.columns import MOST_FEATURES
-from gpuboost.data.formats.text_table import read_columns, table_of
+from gpuboost.data.formats.text_table import other_separator, read_columns, refuse_equal_names, table_of, uneven
 from gpuboost.data.tables import Table
 from gpuboost.errors import InputError
 
@@ -43,6 +43,7 @@ def read_table(
     separator: str | None = None,
     kind: str | None = None,
     one_based: bool | None = False,
+    text: Sequence[str] = (),
 ) -> Read:
     """(X, y, weight, group); the last three are None where the file or the call names none.
 
@@ -62,6 +63,8 @@ def read_table(
     separator : one character between the fields of a text file, as in pandas' ``sep``; None for a comma, or a tab in
         .tsv. A file of another ending but .parquet is then read as text, too
     kind : "csv", "tsv", "parquet", "libsvm" or "letor", whatever the ending says; None for that of the ending
+    text : names of columns of CSV and TSV that hold text, read exactly as written where they look like numbers, too;
+        those that the file does not have are left out
     one_based : True if the indices of a LIBSVM file start at 1; None: if it has ``qid:`` and no index 0
 
     Raises
@@ -71,13 +74,10 @@ def read_table(
         separator is not one character or of a Parquet file.
     """
     path = Path(path)
-    if not path.is_file():
-        raise InputError(f"{path}: no such file." if not path.exists() else f"{path}: not a file.")
-    endings = [ending.lower() for ending in path.suffixes]
-    ending = "".join(endings[-2:-1] if endings and endings[-1] in _COMPRESSED else endings[-1:])
+    ending = _ending(path)
     if separator is not None:
         _check_separator(separator, path, ending)
-        return _divide(_read_text(path, separator), path, target, weight, group, categorical or ())
+        return _divide(_read_text(path, separator, text), path, target, weight, group, categorical or ())
     ending = ending if kind is None else _ENDINGS[kind]
     if ending in _LIBSVM:
         if weight or group or categorical:
@@ -85,12 +85,20 @@ def read_table(
         letor = {"libsvm": False, "letor": True}.get(kind or "", one_based)
         return _read_libsvm(path, n_features, letor)
     if ending in _SEPARATOR:
-        frame = _read_text(path, _SEPARATOR[ending])
+        frame = _read_text(path, _SEPARATOR[ending], text)
     elif ending == ".parquet":
         frame = _read_parquet(path)
     else:
         raise InputError(f"{path}: cannot tell what kind of file it is; its name must end in {_KNOWN}.")
     return _divide(frame, path, target, weight, group, categorical or ())
+
+
+def _ending(path: Path) -> str:
+    """The ending that says what a file is, before that of its compression. Raises InputError if there is no file."""
+    if not path.is_file():
+        raise InputError(f"{path}: no such file." if not path.exists() else f"{path}: not a file.")
+    endings = [ending.lower() for ending in path.suffixes]
+    return "".join(endings[-2:-1] if endings and endings[-1] in _COMPRESSED else endings[-1:])
 
 
 def _check_separator(separator: str, path: Path, ending: str) -> None:
@@ -131,11 +139,7 @@ def _check_roles(names: Sequence[str], path: Path, roles: dict[str, str | None],
             close = get_close_matches(name, names)
             hint = f"close to it: {', '.join(close)}" if close else f"it has {', '.join(names[:10])}"
             hint += " ..." if not close and len(names) > 10 else ""
-            if len(names) == 1 and (marks := [mark for mark in ";\t|" if mark in names[0]]):
-                hint += (
-                    f": fields seem to be separated by {marks[0]!r}, and are expected to be by commas, or tabs in .tsv"
-                )
-            raise InputError(f"{role}: {path} has no column {name!r}; {hint}.")
+            raise InputError(f"{role}: {path} has no column {name!r}; {hint}{other_separator(names)}.")
 
 
 def _divide_columns(
@@ -167,16 +171,17 @@ def _plain(series: Any) -> NDArray[Any]:
     return np.asarray(objects.where(objects.notna(), None), dtype=object)
 
 
-def _read_text(path: Path, separator: str) -> Any:
+def _read_text(path: Path, separator: str, text: Sequence[str]) -> Any:
     if find_spec("pandas") is None:  # the standard library does it, slower
         with _opened(path) as stream:
-            return read_columns(stream, separator, str(path))
+            return read_columns(stream, separator, str(path), text)
     import pandas as pd
 
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
-            frame = pd.read_csv(path, sep=separator, index_col=False, low_memory=False)
+            kinds: Any = dict.fromkeys(text, str)
+            frame = pd.read_csv(path, sep=separator, index_col=False, low_memory=False, dtype=kinds)
     except pd.errors.EmptyDataError:
         raise InputError(f"{path}: the file is empty; its first line must hold the column names.") from None
     except (pd.errors.ParserError, pd.errors.ParserWarning) as error:
@@ -184,6 +189,7 @@ def _read_text(path: Path, separator: str) -> Any:
         raise InputError(f"{path}: cannot be read; {reason}.") from None
     except (OSError, EOFError, lzma.LZMAError, UnicodeError) as error:
         raise InputError(f"{path}: cannot be read; {error}.") from None
+    refuse_equal_names(_header(path, separator), str(path))
     if len(frame) == 0:
         raise InputError(f"{path}: the file has column names but no rows.")
     if frame.iloc[:, -1].isna().any():  # a missing value, or a line that ends early: only a second look can tell
@@ -196,15 +202,19 @@ def _read_text(path: Path, separator: str) -> Any:
 def _uneven_line(path: Path, separator: str) -> str:
     """Describe the first line with more or fewer fields than there are names; empty if there is none."""
     with _opened(path) as stream, suppress(UnicodeError, csv.Error):  # of which pandas has said something
-        reader = csv.reader(io.TextIOWrapper(stream, encoding="utf-8", newline=""), delimiter=separator)
-        width = len(next(reader))
+        reader = csv.reader(io.TextIOWrapper(stream, encoding="utf-8-sig", newline=""), delimiter=separator)
+        header = next(reader)
         for fields in reader:
-            if fields and len(fields) != width:
-                return (
-                    f"every line must have as many fields as the first, {width}; line {reader.line_num} has "
-                    f"{len(fields)}"
-                )
+            if fields and len(fields) != len(header):
+                return uneven(header, reader.line_num, fields)
     return ""
+
+
+def _header(path: Path, separator: str) -> list[str]:
+    """The names in the first line that is not empty."""
+    with _opened(path) as stream:
+        reader = csv.reader(io.TextIOWrapper(stream, encoding="utf-8-sig", newline=""), delimiter=separator)
+        return next((fields for fields in reader if fields), [])
 
 
 def _opened(path: Path) -> IO[bytes]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Iterable, Mapping, Sequence
+from math import nan
 from os import PathLike
 from pathlib import Path
 from typing import Any, NoReturn
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from gpuboost.data.columns import Columns
 from gpuboost.data.cuts import QUANTILE, check_binning, check_max_bins, choose_cuts
 from gpuboost.data.given_cuts import check_cuts, replaced
+from gpuboost.data.missing import checked_missing
 from gpuboost.data.offsets import Offset, check_offset
 from gpuboost.data.queries import check_group, weight_of_rows
 from gpuboost.data.targets import check_target
@@ -137,6 +139,7 @@ class _Sampled(DeviceMatrix):
 def read_parquet(
     paths: FilePaths, target: str | None, weight: str | None, group: str | None, features: Sequence[str] | None,
     max_bins: int, given: Any = None, binning: str = QUANTILE, init_score: str | Sequence[str] | None = None,
+    missing: float = nan,
 ) -> ParquetParts:  # fmt: skip
     """Read all but the features of the files, which only a sample is read of; see ``Dataset.from_parquet``."""
     check_max_bins(max_bins)
@@ -151,10 +154,10 @@ def read_parquet(
             raise InputError(f"{role}: the files have no column {name!r}; they have {', '.join(names[:8])} ...")
     others = [name for name in names if name not in (*special.values(), *offsets)]
     wanted = others if features is None else _column_names("features", features)
-    missing = [name for name in wanted if name not in names]
-    if missing or not wanted:
-        raise InputError(f"features: must name columns of the files; {missing or 'none'} was asked for.")
-    columns = Columns.learn(_schema_table(files[0], wanted))
+    lacking = [name for name in wanted if name not in names]
+    if lacking or not wanted:
+        raise InputError(f"features: must name columns of the files; {lacking or 'none'} was asked for.")
+    columns = Columns.learn(_schema_table(files[0], wanted), missing=checked_missing(missing))
     if columns.is_categorical.any():
         name = wanted[int(np.argmax(columns.is_categorical))]
         raise InputError(

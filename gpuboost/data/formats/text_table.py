@@ -22,8 +22,12 @@ MISSING = frozenset(
 _BOOLEANS = {"True": True, "TRUE": True, "true": True, "False": False, "FALSE": False, "false": False}
 
 
-def read_columns(stream: IO[bytes], separator: str, name: str) -> dict[str, NDArray[Any]]:
+def read_columns(
+    stream: IO[bytes], separator: str, name: str, text_columns: Sequence[str] = ()
+) -> dict[str, NDArray[Any]]:
     """Column name -> (n,) float64, int64 or bool, or objects: texts, with None for a missing one.
+
+    text_columns: names of those that are texts whatever they hold.
 
     Raises
     ------
@@ -37,10 +41,35 @@ def read_columns(stream: IO[bytes], separator: str, name: str) -> dict[str, NDAr
         raise InputError(f"{name}: cannot be read; {error}.") from None
     if not rows:
         raise InputError(f"{name}: the file has column names but no rows.")
+    refuse_equal_names(header, name)
+    columns = zip(header, zip(*rows, strict=True), strict=True)
+    return {title: (_texts if title in text_columns else _typed)(list(fields)) for title, fields in columns}
+
+
+def refuse_equal_names(header: list[str], name: str) -> None:
+    """Raise InputError if two columns of the file share a name, of which pandas would change one."""
     if len(set(header)) < len(header):
         twice = next(title for title in header if header.count(title) > 1)
         raise InputError(f"{name}: every column needs a name of its own; {header.count(twice)} are called {twice!r}.")
-    return {title: _typed(list(fields)) for title, fields in zip(header, zip(*rows, strict=True), strict=True)}
+
+
+def other_separator(header: Sequence[str]) -> str:
+    """Advice for a file whose first line is one field, and holds a common separator; empty for any other."""
+    marks = [mark for mark in ";\t|" if len(header) == 1 and mark in header[0]]
+    if not marks:
+        return ""
+    return (
+        f": fields seem to be separated by {marks[0]!r}, and are expected to be by commas, or tabs in .tsv; name the "
+        "separator, as by --sep"
+    )
+
+
+def uneven(header: Sequence[str], line: int, fields: Sequence[str]) -> str:
+    """Description of a line of more or fewer fields than the first."""
+    return (
+        f"every line must have as many fields as the first, {len(header)}; line {line} has {len(fields)}"
+        f"{other_separator(header)}"
+    )
 
 
 def _fields(reader: Any, name: str) -> tuple[list[str], list[list[str]]]:
@@ -51,10 +80,7 @@ def _fields(reader: Any, name: str) -> tuple[list[str], list[list[str]]]:
     rows = []
     for fields in reader:
         if fields and len(fields) != len(header):
-            raise InputError(
-                f"{name}: cannot be read; every line must have as many fields as the first, {len(header)}; line "
-                f"{reader.line_num} has {len(fields)}."
-            )
+            raise InputError(f"{name}: cannot be read; {uneven(header, reader.line_num, fields)}.")
         if fields:
             rows.append(fields)
     return header, rows
@@ -73,7 +99,11 @@ def _typed(fields: list[str]) -> NDArray[Any]:
     try:
         return np.array([np.nan if lacks else float(f) for f, lacks in zip(fields, missing, strict=True)])
     except ValueError:
-        return np.array([None if lacks else field for field, lacks in zip(fields, missing, strict=True)], dtype=object)
+        return _texts(fields)
+
+
+def _texts(fields: list[str]) -> NDArray[Any]:
+    return np.array([None if field in MISSING else field for field in fields], dtype=object)
 
 
 def table_of(columns: dict[str, NDArray[Any]], categorical: Sequence[str]) -> Table:

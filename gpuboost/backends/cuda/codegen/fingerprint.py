@@ -67,7 +67,8 @@ def _of_value(value: Any) -> str:
 
 
 def _is_known(value: Any) -> bool:
-    module = getattr(value, "__module__", None) or "builtins"
+    none = "" if isinstance(value, FunctionType) else "builtins"  # a function made by ``exec`` may be of no module
+    module = getattr(value, "__module__", None) or none
     return isinstance(value, np.ufunc) or module.partition(".")[0] in _KNOWN
 
 
