@@ -73,7 +73,7 @@ def _sum_level(level, node, histograms, counts, packed_rows, begin, first, size,
 def heavier_side(level, node, histograms, counts, packed_rows, begin, cut, total_h, scratch, sums):
     """1 if bins 0 .. cut of the level are heavier than the others, so that a missing value follows them; else 0.
 
-    total_h: of the level. The rest as for ``_numeric``.
+    total_h: of the level. The rest as for ``best_shared_cut``.
     """
     level_g, level_h, level_n = sums
     _sum_level(level, node, histograms, counts, packed_rows, begin, 0, cut + 1, scratch, level_g, level_h, level_n)
@@ -96,7 +96,7 @@ def _only_cut(word, level, node, histograms, counts, packed_rows, begin, n_bins,
 
 
 @kernel
-def _numeric(
+def best_shared_cut(
     level, node, histograms, counts, packed_rows, begin, n_bins, units, rule, scratch, sums, gains, word, values, out
 ):
     """The best shared cut of one feature. out (3,) int64: bin, missing_left, 0. Returns its gain, 0.0 if there is none.
@@ -289,7 +289,7 @@ def search(
 
     level (c,) int64: see ``level_of``. may (t,) bool: the features that compete, (0,) for all. words (t,) int64: see
     ``extra_trees.draw_words``, (0,) if all cuts compete. gains (t,) float64,
-    splits (t, 3) int64, left_sets (t, 8) uint32: what ``_numeric`` and ``best_shared_set`` say of each feature.
+    splits (t, 3) int64, left_sets (t, 8) uint32: what ``best_shared_cut`` and ``best_shared_set`` say of each feature.
     values (v,) float64: of the nodes, for path smoothing; (0,) without. The rest as for ``split.search``.
     """
     layout, histograms, criterion = HistogramLayout(*layout), HistogramArrays(*histograms), Criterion(*criterion)
@@ -314,7 +314,7 @@ def search(
                 values, splits[j], left_sets[j],
             )  # fmt: skip
         else:
-            gains[j] = _numeric(
+            gains[j] = best_shared_cut(
                 level, node, of, counts, packed_rows, begin, n_bins[j], units, rule, scratch, sums, cut_room,
                 word, values, splits[j],
             )  # fmt: skip

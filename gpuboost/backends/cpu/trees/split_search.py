@@ -99,7 +99,7 @@ class Search:
         self.criterion, self._cuts_of_all = Criterion(units, rule, self.root), cuts
         self._quick = all_packed and not limits.signed and len(self.root) == 0
         self.counts_rows = limits.min_samples_leaf > 1
-        self._of_gains = limits.interactions is None and not limits.symmetric and candidates.weights is None
+        self._of_gains = limits.interactions is None and candidates.weights is None
         self._of_gains = self._of_gains and candidates.costs is None and limits.path_smooth == 0.0
         self.begin(rows_per_h, smoothing)
 
@@ -135,8 +135,8 @@ class Search:
 
     @property
     def independent(self) -> bool:
-        """True if one call may grow the tree: splits depend on gains alone, and not on other nodes."""
-        return self._packed and self._of_gains
+        """True if one call may grow the tree: splits depend on gains alone, those of oblivious trees on plain ones."""
+        return self._packed and self._of_gains and not (self._limits.symmetric and self.is_general)
 
     @property
     def is_general(self) -> bool:
