@@ -173,6 +173,7 @@ REPEATED = {
     "leafwise": repeated_kind(categorical=False, several=False),
     "min_samples_leaf": repeated_kind(categorical=False, several=False),
     "monotone": repeated_kind(categorical=False, several=False),
+    "oblivious": repeated_kind(categorical=False, several=False),
 }
 """The kernel of repeated rounds of a kind, which fits of two rounds do not need"""
 

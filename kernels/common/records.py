@@ -84,6 +84,18 @@ class Splits(NamedTuple):
     left_sets: Any  # (2p, t, 8) uint32, (2p, 0, 8) if no feature is categorical
 
 
+class LevelScores(NamedTuple):
+    """Scores of the cuts of a level, summed over its nodes: see ``shared_splits.packed_search``."""
+
+    numbers: Any  # (2, 2, cells) float64: sums and steps with missing values on the right, and what the left adds
+    used: Any  # (2, 2, t) bool: whether there are such numbers of a feature
+    missing: Any  # (t,) int64: packed sums of the missing values of each feature
+    running: Any  # (packed_split.ROOM,) int64: scratch memory, as the rest is
+    places: Any  # (packed_split.ROOM,) int64
+    about: Any  # (packed_split.ROOM,) float32
+    other: Any  # (packed_split.ROOM,) float32
+
+
 class Level(NamedTuple):
     """Nodes that are new, and so not searched yet."""
 

@@ -24,10 +24,12 @@ from gpuboost.kernels.common.records import (
     Splits,
     TreeGradients,
 )
-from gpuboost.kernels.growth import best_first, partition
+from gpuboost.kernels.growth import best_first, next_level, partition
 from gpuboost.kernels.growth import team as teams
 from gpuboost.kernels.histograms import histogram
-from gpuboost.kernels.splits import monotone_split, shared_split, split
+from gpuboost.kernels.shared_splits import level as levels
+from gpuboost.kernels.shared_splits import search as shared_search
+from gpuboost.kernels.splits import monotone_split, split
 
 LEAD, HELP = 0, 1  # what a thread does in its call
 FINISHED, NO_ROOM, LONG, NOT_FINITE = -1, -2, -3, -4  # why a call ends
@@ -114,8 +116,7 @@ def _choose_nodes(leaf_wise, level, nodes, limits, histograms, words):
     n_nodes = words[NODES]
     room = limits.max_leaves - (n_nodes + 1) // 2
     if level is not None:
-        count = partition.choose(nodes.node, n_nodes, nodes.gain, n_nodes, nodes.chosen)
-        return 0 if count > room else count
+        return next_level.choose_whole(nodes.node, n_nodes, nodes.gain, room, nodes.chosen)
     if not leaf_wise:
         return partition.choose(nodes.node, n_nodes, nodes.gain, room, nodes.chosen)
     max_splits, order = limits.max_leaves - 1, np.empty(n_nodes, np.int64)
@@ -154,26 +155,6 @@ def _add_children(limits, criterion, nodes, histograms, shares, counts):
     words[NODES], words[teams.PAIRS] = partition.add_children(
         nodes.chosen[: words[COUNT]], nodes.node, words[NODES], histograms.slots, counts, child_limits, shares.left
     )
-
-
-@kernel
-def _share_split(level, kinds, layout, histograms, criterion, nodes, shares):
-    """Give the nodes of a level of an oblivious tree the split that gains most in sum, or close them."""
-    level, gains, best = level[: shares.words[COUNT]], shares.gains[0], 0
-    for j in range(gains.size):
-        if gains[j] > gains[best]:  # the first of the largest
-            best = j
-    if not gains[best] > 0.0:
-        shared_split.close(level, nodes.node)
-        return
-    left_set = np.empty(0, np.uint32)
-    if kinds is not None and kinds[best] == 1:
-        left_set = shares.left_sets[0, best]
-    shared_split.share(
-        level, nodes.node, nodes.gain, nodes.left_set, histograms.of, histograms.counts, histograms.packed_rows,
-        np.int64(layout.starts[best]), layout.n_bins[best], layout.features[best], shares.splits[0, best],
-        criterion.units, criterion.rule, left_set, np.empty(0, np.float64),
-    )  # fmt: skip
 
 
 @kernel
@@ -224,7 +205,7 @@ def _advance(leaf_wise, kinds, level, layout, limits, histograms, criterion, nod
         words[STEP] = SEARCH
         chunks = shares.bounds.shape[0] - 1
         if level is not None:
-            words[COUNT] = shared_split.level_of(shares.left[: words[teams.PAIRS]], nodes.node, histograms.slots, level)
+            words[COUNT] = levels.level_of(shares.left[: words[teams.PAIRS]], nodes.node, histograms.slots, level)
     elif step == SORT:
         words[STEP] = COPY
         chunks = parts
@@ -239,7 +220,10 @@ def _advance(leaf_wise, kinds, level, layout, limits, histograms, criterion, nod
                 splits = Splits(shares.gains, shares.splits, shares.left_sets)
                 split.pick(shares.left[: words[teams.PAIRS]], nodes, layout, splits, histograms.slots)
             else:
-                _share_split(level, kinds, layout, histograms, criterion, nodes, shares)
+                levels.share_best(
+                    level[:count], kinds, nodes, layout, histograms, criterion, shares.gains[0], shares.splits[0],
+                    shares.left_sets[0], np.empty(0, np.float64),
+                )  # fmt: skip
             words[teams.PAIRS] = 0
         elif step == COPY:
             _add_children(limits, criterion, nodes, histograms, shares, shares.counts[:parts])
@@ -301,7 +285,7 @@ def grow(
         first, last = shares.stretches[part], shares.stretches[part + 1]
         if step == SEARCH:
             if level is not None:
-                shared_split.search(
+                shared_search.search(
                     layout, kinds, shares.left[:pairs], shares.shared, level[:count], node, histograms, criterion,
                     shares.bounds[chunk], shares.bounds[chunk + 1], np.empty(0, np.bool_), np.empty(0, np.int64),
                     shares.gains[0], shares.splits[0], shares.left_sets[0], np.empty(0, np.float64),

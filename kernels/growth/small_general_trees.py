@@ -21,40 +21,12 @@ from gpuboost.kernels.common.records import (
     NodeRules,
     RowArrays,
 )
-from gpuboost.kernels.growth import partition
+from gpuboost.kernels.growth.next_level import split_next
 from gpuboost.kernels.histograms import histogram
 from gpuboost.kernels.splits import packed_search, split
 from gpuboost.kernels.splits.gain import ALPHA
 from gpuboost.kernels.splits.monotone_split import inherit
 from gpuboost.kernels.splits.random_strength import keep_winners
-
-
-@kernel
-def _split_level(n_nodes, nodes, columns, rows, slots, limits, child_limits, counts, new_pairs):
-    """Split the open nodes that gain most, and the next ones, until there are nodes to search: on one thread.
-
-    nodes: NodeArrays; rows: RowArrays; limits: GrowthLimits. The rest as for ``partition.split_alone``, and its
-    results: 0 pairs if the tree is finished, -1 if there is no room in the tables for what is left.
-    """
-    of_nodes, of_rows, pairs = NodeArrays(*nodes), RowArrays(*rows), 0
-    node = of_nodes.node
-    while pairs == 0:
-        leaves = (n_nodes + 1) // 2
-        most = min(limits.at_once, limits.max_leaves - leaves)
-        count = partition.choose(node, n_nodes, of_nodes.gain, most, of_nodes.chosen)
-        chosen = of_nodes.chosen[:count]
-        deeper = partition.count_above(node, chosen, limits.max_depth - 1)
-        if count == 0:
-            return n_nodes, 0
-        if deeper > slots[0] or n_nodes + 2 * count > node.shape[0]:
-            return n_nodes, -1
-        n_nodes, made = partition.split_alone(
-            columns, of_rows.rows, of_rows.scratch, chosen, node, of_nodes.left_set, n_nodes, slots, child_limits,
-            counts, new_pairs,
-        )  # fmt: skip
-        if leaves + count < limits.max_leaves:  # else none of them will be split
-            pairs = made
-    return n_nodes, pairs
 
 
 @kernel
@@ -99,7 +71,9 @@ def _grow(held, kinds, level, limits, nodes, layout, columns, rows, histograms, 
         packed_search.search(layout, kinds, new_pairs, node, histograms, criterion, rules, held, found)
         _disturb_gains(NodeRules(*rules).noise, new_pairs, node, HistogramLayout(*layout).features, found[0])
         split.pick(new_pairs, nodes, layout, found, slots)
-        n_nodes, pairs = _split_level(n_nodes, nodes, columns, rows, slots, limits, child_limits, counts, level.left)
+        n_nodes, pairs = split_next(
+            None, n_nodes, nodes, columns, rows, slots, limits, child_limits, counts, level.left
+        )
         if pairs <= 0:
             return n_nodes, pairs
         new_pairs = level.left[:pairs]

@@ -44,7 +44,7 @@ def least_units(unit_h, least_h):
 
 @kernel
 @inlined
-def _estimate(running, cuts, shift, total, least, ridge, about):
+def estimate(running, cuts, shift, total, least, ridge, about):
     """about[b]: the score of both sides of a cut in units of g^2 / h, to five digits; 0 if it is not allowed.
 
     Returns the largest. No number reaches 2**126. The cuts that fill up the last line leave the right side no h.
@@ -61,7 +61,7 @@ def _estimate(running, cuts, shift, total, least, ridge, about):
 def _best(running, cuts, shift, total, least, units, ridge, parent, about):
     """The gain and the place of the best allowed cut, the first of equals; -1.0 and 0 if there is none."""
     best, cut = -1.0, 0
-    top = _estimate(running, cuts, shift, total, least, np.float32(ridge / units[1]), about)
+    top = estimate(running, cuts, shift, total, least, np.float32(ridge / units[1]), about)
     if not top > np.float32(0.0):  # then no cut gains
         return best, cut
     enough, address = top * SURELY, about.ctypes.data
@@ -85,7 +85,7 @@ def _best(running, cuts, shift, total, least, units, ridge, parent, about):
 
 @kernel
 @inlined
-def _sum_all(stored, running):
+def sum_all(stored, running):
     """running[b]: the sum of cells 0 .. b."""
     lines = stored.size // EIGHT
     running_sums(stored.ctypes.data, lines, running.ctypes.data)
@@ -97,7 +97,7 @@ def _sum_all(stored, running):
 
 @kernel
 @inlined
-def _sum_occupied(stored, running, places):
+def sum_occupied(stored, running, places):
     """The same of the first cell and those that are not 0 alone; places: their bins. Returns how many they are.
 
     stored: at least LANES cells. A cut behind an empty bin parts the rows as the cut before it does, and comes second.
@@ -133,9 +133,9 @@ def best_cut(own, begin, n_bins, total, parent, least, units, rule, rows, runnin
         return 0.0
     stored, some, behind = own[begin : begin + cuts], cuts >= LANES and FEWER * rows < cuts, cuts
     if some:
-        cuts = _sum_occupied(stored, running, places)
+        cuts = sum_occupied(stored, running, places)
     else:
-        _sum_all(stored, running)
+        sum_all(stored, running)
     best, cut = _best(running, cuts, np.int64(0), total, least, units, ridge, parent, about)
     left, missing_left = running[cut], 0
     if missing != 0 and behind > 1:
@@ -165,9 +165,9 @@ def _best_between(own, begin, first, last, shift, total, parent, least, units, r
     stored, cuts = own[begin + first : begin + last + 1], last - first + 1
     some = cuts >= LANES and FEWER * rows < cuts
     if some:
-        cuts = _sum_occupied(stored, running, places)
+        cuts = sum_occupied(stored, running, places)
     else:
-        _sum_all(stored, running)
+        sum_all(stored, running)
     if within is None:  # decided when this is compiled
         gain, cut = _best(running, cuts, shift, total, least, units, rule[0], parent, about)
     else:

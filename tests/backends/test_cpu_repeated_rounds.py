@@ -75,6 +75,30 @@ def test_rounds_of_leaf_wise_trees(
     assert watched(recipe, case, Cpu(1), together=5) == expected
 
 
+@pytest.mark.parametrize(
+    ("limits", "loss", "target", "weights", "categorical"),
+    crossed(
+        [Limits(64, 6), Limits(20, 6), Limits(100, 7, min_child_weight=0.0)],
+        [
+            (losses.SquaredError(), "real", "real"),
+            (losses.Softmax(3), "3", "whole"),
+            (losses.Poisson(), "positive", "none"),
+        ],
+        [0.0, 0.5],
+    ),
+)
+def test_rounds_of_oblivious_trees(
+    limits: Limits, loss: Any, target: str, weights: str, categorical: float, counted: Counted
+) -> None:
+    case = random_case(5, 300, 4, target=target, weights=weights, categorical=categorical)
+    recipe = Recipe(loss, 12, 0.3, Oblivious(limits))
+    expected = watched(recipe, case, Reference())
+    for rows in (case.data, sparse(case.data)):
+        counted.calls.clear()
+        assert watched(recipe, replace(case, data=rows), Cpu(1), together=5) == expected
+        assert counted.calls == [5, 5, 1]
+
+
 @pytest.mark.parametrize("growth", [DepthWise(Limits(32, 5, 7)), LeafWise(Limits(31, 62, 7))], ids=["depth", "leaf"])
 @pytest.mark.parametrize(
     ("loss", "target", "weights"),
@@ -209,7 +233,7 @@ def test_gradients_that_are_no_numbers_are_refused_by_the_verbs(counted: Counted
     "differing",
     [
         QUANTILES,
-        {"growth": Oblivious(Limits(4, 2))},
+        {"growth": Oblivious(Limits(4, 2, min_samples_leaf=3))},
         {"growth": DepthWise(Limits(4, 2, path_smooth=3.0))},
         {"growth": DepthWise(Limits(4, 2, directions=(1, 0, 0), path_smooth=3.0))},
         {**QUANTILES, "growth": DepthWise(Limits(4, 2, directions=(1, 0, 0)))},
@@ -295,8 +319,8 @@ def test_a_kernel_for_other_types_is_not_compiled(counted: Counted, monkeypatch:
     assert len(kernel.repeat.overloads) == before
 
 
-@pytest.mark.parametrize("held", [{"reg_alpha": 0.5}, {"monotonic_cst": [1, -1, 0]}], ids=str)
-def test_a_fit_within_bounds_may_stop_early(held: dict[str, Any], counted: Counted) -> None:
+@pytest.mark.parametrize("held", [{"reg_alpha": 0.5}, {"monotonic_cst": [1, -1, 0]}, {"growth": "oblivious"}], ids=str)
+def test_a_fit_of_other_trees_may_stop_early(held: dict[str, Any], counted: Counted) -> None:
     rng = np.random.default_rng(3)
     x = rng.normal(size=(300, 3))
     x[rng.random((300, 3)) < 0.1] = np.nan

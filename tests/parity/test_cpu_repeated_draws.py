@@ -22,7 +22,7 @@ from gpuboost.backends.numerics.probabilities import ThresholdRule
 from gpuboost.backends.reference.backend import Reference
 from gpuboost.boosting import boost
 from gpuboost.errors import InputError
-from gpuboost.growth import DepthWise, LeafWise
+from gpuboost.growth import DepthWise, LeafWise, Oblivious
 from gpuboost.kernels.growth import repeated_rounds as kernel
 from gpuboost.learners import RandomByLevel, RandomByNode, RandomGroups
 from gpuboost.losses import Logistic, Poisson, Softmax, SquaredError
@@ -98,6 +98,7 @@ def test_repeated_rounds_are_the_references(
         LeafWise(Limits(6, 8, min_samples_leaf=3)),
         DepthWise(Limits(8, 3, reg_alpha=0.2, directions=(1, 0, -1, 0))),
         LeafWise(Limits(6, 8, min_samples_leaf=3, max_delta_step=0.4)),
+        Oblivious(Limits(16, 4)),
     ],
     ids=str,
 )
@@ -228,6 +229,7 @@ def test_rounds_whose_nodes_draw_cuts_features_or_noise(
         {"sampling": ImportanceSampling(0.5, score="gradient", variance_control="none")},
         {"sampling": ImportanceSampling(0.5, variance_control="node")},
         {"learners": RandomGroups(2, "root")},
+        {"learners": RandomByLevel(2), "growth": Oblivious(Limits(4, 2))},
         {**ROWS, "loss": Softmax(3), "growth": DepthWise(Limits(4, 2, random_strength=1.0))},
         {**ROWS, "loss": Softmax(3), "growth": DepthWise(Limits(4, 2, extra_trees=True))},
         {"sampling": UniformSampling(0.5, variance_control="horvitz_thompson")},

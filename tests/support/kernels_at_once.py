@@ -5,6 +5,7 @@ from __future__ import annotations
 from gpuboost.backends.cpu.compilation import background
 from gpuboost.backends.cpu.compilation.first_fit import FIRST_FITS
 from gpuboost.backends.cpu.compilation.warm_up import HELPER
+from gpuboost.backends.cpu.trees import small_trees
 from gpuboost.backends.prediction.first_rows import FIRST
 
 
@@ -19,6 +20,6 @@ def leave_all_to_kernels() -> None:
     HELPER.start = lambda *_, **__: None  # type: ignore[method-assign]
     background.start_process = lambda *_, **__: None  # type: ignore[assignment]
     both = (False, True)
-    more: tuple[dict[str, bool], ...] = {}, {"general": True}, {"bounded": True}
-    of_levels = {background.levels_kind(categorical=kinds, **of_kind) for kinds in both for of_kind in more}
+    variants = small_trees.PLAIN, *background.LIMITS
+    of_levels = {background.levels_kind(variant, categorical=kinds) for kinds in both for variant in variants}
     background.is_noted = {background.PREDICTION, *of_levels}.__contains__  # type: ignore[assignment]

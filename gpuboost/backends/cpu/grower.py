@@ -21,7 +21,7 @@ from gpuboost.backends.cpu.trees.histograms import Histograms, free_slots
 from gpuboost.backends.cpu.trees.layout import SortedColumns
 from gpuboost.backends.cpu.trees.nodes import NodeTable, least_rows
 from gpuboost.backends.cpu.trees.partition import RowsByNode
-from gpuboost.backends.cpu.trees.small_trees import Levels
+from gpuboost.backends.cpu.trees.small_trees import PLAIN, Levels
 from gpuboost.backends.cpu.trees.split_search import Search
 from gpuboost.backends.host.workspace import Workspace
 from gpuboost.backends.numerics.forced_splits import cut_of
@@ -191,11 +191,10 @@ class TreeGrower:
             of_tree = self._tree, self._rows, self._histograms, self._search, self._limits
             self._levels = Levels(*of_tree, least_rows(self._limits), self._workspace)
         levels = self._levels
-        general = levels.is_general
-        if self._limits.growth != "leafwise" and not general:
+        if self._limits.growth != "leafwise" and levels.variant == PLAIN:
             return levels
         categorical = self._rows.layout.some_categorical
-        kind = levels_kind(categorical=categorical, general=general, bounded=levels.is_bounded)
+        kind = levels_kind(levels.variant, categorical=categorical)
         return levels if levels.suit and BACKGROUND.is_ready(kind, levels.is_compiled) else None
 
     def _grow_small_levels(self, levels: Levels) -> None:

@@ -31,6 +31,7 @@ from gpuboost.backends.cpu.trees import histograms, small_trees
 from gpuboost.backends.reference.backend import Reference
 from gpuboost.growth import DepthWise, Growth, LeafWise
 from gpuboost.kernels.growth import small_general_trees as general
+from gpuboost.kernels.growth import small_oblivious_trees as oblivious
 from gpuboost.kernels.growth import small_trees as kernel
 from gpuboost.keys import Key, Stream
 from gpuboost.types import Candidates, Limits, Noise, Target
@@ -262,6 +263,7 @@ def test_no_array_is_returned() -> None:
     gb.GradientBoostingRegressor(n_estimators=1).fit(x, y)
     gb.GradientBoostingRegressor(n_estimators=1, min_samples_leaf=2).fit(x, y)
     gb.GradientBoostingRegressor(n_estimators=1, reg_alpha=0.1).fit(x, y)
-    kernels = kernel.grow, general.grow, general.grow_within_bounds
+    gb.GradientBoostingRegressor(n_estimators=1, growth="oblivious").fit(x, y)
+    kernels = kernel.grow, general.grow, general.grow_within_bounds, oblivious.grow
     for signature in (signature for of in kernels for signature in of.nopython_signatures):
         assert all(isinstance(kind, numba.types.Integer) for kind in signature.return_type)

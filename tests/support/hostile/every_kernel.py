@@ -373,6 +373,9 @@ def _repeated() -> Iterator[tuple[str, Callable[[], object]]]:
     for categories, drawn in product((None, [1]), ({}, {"sampling": 0.5, "learners": 0.5})):
         given = {**drawn, "categorical_features": categories, "n_estimators": 20, "min_samples_leaf": 7}
         yield f"repeated, leaves of seven, {given}", lambda given=given: repeated(given)
+    for categories, drawn in product((None, [1]), ({}, {"sampling": 0.5, "learners": 0.5})):
+        given = {**drawn, "categorical_features": categories, "n_estimators": 20, "growth": "oblivious"}
+        yield f"repeated, {given}", lambda given=given: repeated(given)
     node_draws: tuple[dict[str, Any], ...] = (
         {"extra_trees": True},
         {"learners": gb.RandomByNode(2)},

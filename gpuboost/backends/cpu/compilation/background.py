@@ -1,10 +1,10 @@
 """Compilation in the background, by processes of their own, of kernels for which something else gives the same bytes.
 
 ``large_trees.grow`` takes as long as all other kernels of a fit together: until it is on disk, the pool of threads
-divides the steps of a tree. Until ``small_trees.grow`` is, small leaf-wise trees are grown by the same steps, and until
+divides the steps of a tree. Until ``small_trees.grow`` is, small leaf-wise trees are grown by the same steps, until
 those of ``small_general_trees`` are, those whose leaves need several rows, whose leaf values have bounds, or whose
-nodes draw cuts or features. Until the kernels of prediction are on disk, NumPy predicts few rows. So no fit waits for
-the ones, and no first prediction for the others.
+nodes draw cuts or features, and until ``small_oblivious_trees.grow`` is, oblivious ones. Until the kernels of
+prediction are on disk, NumPy predicts few rows. So no fit waits for the ones, and no first prediction for the others.
 """
 
 from __future__ import annotations
@@ -20,13 +20,17 @@ from numpy.typing import NDArray
 from gpuboost._imports.collection import no_collection
 from gpuboost.backends.cpu.compilation.warm_up import start_process
 from gpuboost.backends.cpu.compilation.warm_up_tree import PLAIN, DummyTree
-from gpuboost.backends.cpu.trees.large_trees import BOUNDED, OBLIVIOUS
+from gpuboost.backends.cpu.trees.small_trees import BOUNDED, GENERAL, OBLIVIOUS
 from gpuboost.backends.prediction.predictor import FEW, ForestPredictor, predict
 from gpuboost.kernels.disk_cache.folders import is_noted, note
 from gpuboost.types import Cuts, Ensemble, FittedTree, Limits, Nodes
 
-LIMITS = {OBLIVIOUS: Limits(8, growth="oblivious"), BOUNDED: Limits(8, max_delta_step=1.0)}
-"""Limits of a tree of each ``kernel_kind``, by the beginning of its name"""
+LIMITS = {
+    OBLIVIOUS: Limits(8, growth="oblivious"),
+    BOUNDED: Limits(8, max_delta_step=1.0),
+    GENERAL: Limits(8, min_samples_leaf=2),
+}
+"""Limits of a tree of each variant of a kernel that is not the plain one"""
 
 _RUN = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
@@ -49,13 +53,7 @@ PREDICTION = "prediction"
 """The kernels that predict dense rows"""
 
 LEVELS = "levels-"
-"""Before "numeric" or "categorical": the kernel of small trees"""
-
-GENERAL, WITHIN_BOUNDS = f"{LEVELS}general-", f"{LEVELS}{BOUNDED}"
-"""The same of those whose leaves need several rows, or whose nodes draw cuts or features, and of bounded leaf values"""
-
-SMALL_LIMITS = {GENERAL: Limits(8, min_samples_leaf=2), WITHIN_BOUNDS: Limits(8, max_delta_step=1.0)}
-"""Limits of a small tree of each, by the beginning of its name"""
+"""Before the variant of the kernel of small trees, and "numeric" or "categorical", as of those of large trees"""
 
 ROUNDS = "rounds-"
 """Before "one" or "several" trees a round. The other kinds are those of ``large_trees.kernel_kind``."""
@@ -67,10 +65,9 @@ def repeated_kind(*, categorical: bool, several: bool, draws: bool = False, nois
     return f"{kind}{'-draws' if draws else ''}{'-noise' if noise else ''}"
 
 
-def levels_kind(*, categorical: bool, general: bool = False, bounded: bool = False) -> str:
-    """The kernel of small trees, for trees of categories too. general, bounded: see ``GENERAL``."""
-    kernel = WITHIN_BOUNDS if bounded else GENERAL if general else LEVELS
-    return f"{kernel}{'categorical' if categorical else 'numeric'}"
+def levels_kind(variant: str, *, categorical: bool) -> str:
+    """The kernel of small trees, for trees of categories too. variant: see ``Levels.variant``."""
+    return f"{LEVELS}{variant}{'categorical' if categorical else 'numeric'}"
 
 
 class Background:
@@ -135,12 +132,15 @@ def compile_kernel(kind: str) -> None:
         if kind == PREDICTION:
             _predict()
         elif kind.startswith(LEVELS):
-            limits = next((limits for start, limits in SMALL_LIMITS.items() if kind.startswith(start)), PLAIN)
-            DummyTree(large=False, categorical=categorical, limits=limits).levels()
+            DummyTree(large=False, categorical=categorical, limits=_limits(kind.removeprefix(LEVELS))).levels()
         else:
-            limits = next((limits for start, limits in LIMITS.items() if kind.startswith(start)), PLAIN)
-            DummyTree(large=True, categorical=categorical, limits=limits).together()
+            DummyTree(large=True, categorical=categorical, limits=_limits(kind)).together()
     note_kind(kind)
+
+
+def _limits(kind: str) -> Limits:
+    """Limits of a dummy tree of this kind, which begins with its variant."""
+    return next((limits for variant, limits in LIMITS.items() if kind.startswith(variant)), PLAIN)
 
 
 def note_kind(kind: str) -> None:

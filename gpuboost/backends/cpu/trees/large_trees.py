@@ -12,7 +12,7 @@ from gpuboost.backends.cpu.trees.histograms import FIRST_SLOTS, PACKED_ROWS, His
 from gpuboost.backends.cpu.trees.layout import even
 from gpuboost.backends.cpu.trees.nodes import NodeTable, least_rows
 from gpuboost.backends.cpu.trees.partition import EVERY_ROW, RowsByNode
-from gpuboost.backends.cpu.trees.small_trees import MOST_RESULTS, WORK_PER_THREAD
+from gpuboost.backends.cpu.trees.small_trees import BOUNDED, MOST_RESULTS, OBLIVIOUS, PLAIN, WORK_PER_THREAD
 from gpuboost.backends.cpu.trees.split_search import NO_FEATURES, Search
 from gpuboost.backends.host.workspace import Workspace
 from gpuboost.backends.numerics.fixed_point import NOT_FINITE
@@ -29,7 +29,6 @@ FEATURES_PER_GROUP = 64  # with fewer, the same cache lines would be read for se
 ROOT = np.array([[0, -1, 0]])  # the first pair
 PathBounds: TypeAlias = tuple[NDArray[np.float64], NDArray[np.int64]]
 """See ``Bounds.of_pairs``"""
-OBLIVIOUS, BOUNDED = "oblivious-", "bounded-"  # before "numeric" or "categorical"
 MOST_WORK = 1 << 28  # (row, feature) pairs in a call, a quarter of a second: then an interrupt is looked for
 
 
@@ -58,7 +57,7 @@ def suits(data: TrainingSet, target: Target, candidates: Candidates, limits: Lim
 
 def kernel_kind(categorical: bool, limits: Limits) -> str:
     """The name of the kernel's variant for such trees; each is compiled by itself."""
-    of_limits = OBLIVIOUS if limits.symmetric else BOUNDED if limits.bounded else ""
+    of_limits = OBLIVIOUS if limits.symmetric else BOUNDED if limits.bounded else PLAIN
     return of_limits + ("categorical" if categorical else "numeric")
 
 

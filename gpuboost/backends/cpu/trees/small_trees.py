@@ -1,7 +1,7 @@
 """Levels of a small tree: one call of the kernel ``small_trees.grow`` does several of them.
 
 Where leaves need several rows, their values have bounds, or nodes draw cuts or features, a kernel of
-``small_general_trees`` does them all, on one thread.
+``small_general_trees`` does them all, on one thread; so does ``small_oblivious_trees.grow`` where nodes share splits.
 
 A leaf-wise tree has one split in each level. One thread grows all of it in one call; several threads have too little
 to do in such a level, and split more leaves at once, speculatively (``best_first``).
@@ -25,7 +25,7 @@ from gpuboost.backends.host.threads import share
 from gpuboost.backends.host.workspace import Workspace
 from gpuboost.kernels.common.by_address import is_compiled
 from gpuboost.kernels.common.records import GrowthLimits, HistogramArrays, Team
-from gpuboost.kernels.growth import small_general_trees, small_trees, team
+from gpuboost.kernels.growth import small_general_trees, small_oblivious_trees, small_trees, team
 from gpuboost.types import Limits
 
 WORK_PER_THREAD = 262_144  # below this many bins to sum and cells to search in a tree a thread is not worth waking
@@ -35,6 +35,9 @@ AT_ONCE = 4  # features that ``histogram.build_features`` sums in one loop
 MOST_ONE_BY_ONE = 2_048  # leaves; every choice of one looks at all nodes, so speculative splits of more take less time
 CHUNKS_PER_THREAD = 1  # of a level's work
 MOST_RESULTS = 1 << 20  # (node, feature) pairs up to which a team has room for results
+PLAIN, GENERAL, BOUNDED, OBLIVIOUS = "", "general-", "bounded-", "oblivious-"
+"""Variants of kernels: for plain trees, for leaves of several rows and nodes that draw, for bounded leaf values"""
+
 NO_SHARED = np.empty((0, 0), np.int64)
 NO_RESULTS = np.empty((0, 0)), np.empty((0, 0, 4), np.int64), np.empty((0, 0, 8), np.uint32)
 ALONE = NO_LONGS, NO_LONGS, *NO_RESULTS  # a ``Team`` of one thread
@@ -56,8 +59,8 @@ class Levels:
         most_searched = EVERY_ROW if alone else -(-2 * cpu_search.CELLS_PER_THREAD // layout.n_cells)
         leaf_wise = limits.growth == "leafwise"
         self.at_once = 1 if leaf_wise else limits.max_leaves  # nodes that a level may split
-        self.is_general, self.is_bounded = search.is_general, limits.bounded
-        one_thread = leaf_wise or self.is_general
+        self.variant = _variant(search, limits)
+        one_thread = leaf_wise or self.variant != PLAIN
         self.suit = not one_thread or (alone and (not leaf_wise or limits.max_leaves <= MOST_ONE_BY_ONE))
         self._limits = GrowthLimits(
             limits.max_leaves, self.at_once, limits.max_depth, least_rows, most_summed, most_searched, *[EVERY_ROW] * 2
@@ -84,9 +87,11 @@ class Levels:
     @property
     def kernel(self) -> Any:
         """The compiled function that grows the tree on one thread."""
-        if self.is_bounded:
-            return small_general_trees.grow_within_bounds
-        return small_general_trees.grow if self.is_general else small_trees.grow
+        general = small_general_trees
+        return {
+            PLAIN: small_trees.grow, GENERAL: general.grow, BOUNDED: general.grow_within_bounds,
+            OBLIVIOUS: small_oblivious_trees.grow,
+        }[self.variant]  # fmt: skip
 
     def of_root(self) -> tuple[Any, ...] | None:
         """Arguments of the kernel for a tree of one node; None if several threads grow it."""
@@ -99,7 +104,8 @@ class Levels:
 
     def _rules(self) -> tuple[Any, ...]:
         """The last argument of the kernel on one thread."""
-        return tuple(self._search.rules(len(self._tree.node))) if self.is_general else ALONE
+        has_rules = self.variant in (GENERAL, BOUNDED)
+        return tuple(self._search.rules(len(self._tree.node))) if has_rules else ALONE
 
     def is_compiled(self) -> bool:
         """True if the kernel need not be compiled for one thread."""
@@ -191,6 +197,12 @@ class Levels:
         rows.pool.run_parts(threads, grow)
         tree.size, pairs = ends[0]
         return left[: max(pairs, 0)], pairs == 0
+
+
+def _variant(search: Search, limits: Limits) -> str:
+    """The variant of the kernel of small trees that grows such a tree."""
+    of_search = BOUNDED if limits.bounded else GENERAL if search.is_general else PLAIN
+    return OBLIVIOUS if limits.symmetric else of_search
 
 
 def _bounds(t: int, parts: int) -> NDArray[np.int64]:

@@ -24,7 +24,9 @@ from gpuboost.backends.numerics.split_costs import charge
 from gpuboost.kernels.common import nodes as table
 from gpuboost.kernels.common.normal_table import TABLE
 from gpuboost.kernels.common.records import Criterion, NodeRules, Splits
-from gpuboost.kernels.splits import columns, extra_trees, random_strength, shared_split, split
+from gpuboost.kernels.shared_splits import level as levels
+from gpuboost.kernels.shared_splits import search as shared_search
+from gpuboost.kernels.splits import columns, extra_trees, random_strength, split
 from gpuboost.kernels.splits.gain import NOISE, SMOOTHING
 from gpuboost.kernels.splits.packed_split import MOST_RIDGE
 from gpuboost.keys import Key
@@ -32,7 +34,6 @@ from gpuboost.types import Array, Candidates, Cuts, Limits, Noise
 
 CELLS_PER_THREAD = 32_768  # below this many cells to search a thread is not worth waking
 ROWS_PER_H = 4  # its place in the rule
-NO_WORDS = np.empty(0, np.uint32)
 NO_CUTS, NO_FEATURES = np.empty((0, 8), np.uint32), np.empty((0, 0), np.bool_)
 NO_GAINS, NO_SPLITS, NO_SETS = np.empty((0, 0)), np.empty((0, 0, 4), np.int64), np.empty((0, 0, 8), np.uint32)
 NO_WORDS_OF_CUTS, NO_VALUES = np.empty((0, 0), np.int64), np.empty(0)
@@ -98,7 +99,7 @@ class Search:
         self.criterion, self._cuts_of_all = Criterion(units, rule, self.root), cuts
         self._quick = all_packed and not limits.signed and len(self.root) == 0
         self.counts_rows = limits.min_samples_leaf > 1
-        self._of_gains = limits.interactions is None and not limits.symmetric and candidates.weights is None
+        self._of_gains = limits.interactions is None and candidates.weights is None
         self._of_gains = self._of_gains and candidates.costs is None and limits.path_smooth == 0.0
         self.begin(rows_per_h, smoothing)
 
@@ -134,8 +135,8 @@ class Search:
 
     @property
     def independent(self) -> bool:
-        """True if one call may grow the tree: splits depend on gains alone, and not on other nodes."""
-        return self._packed and self._of_gains
+        """True if one call may grow the tree: splits depend on gains alone, those of oblivious trees on plain ones."""
+        return self._packed and self._of_gains and not (self._limits.symmetric and self.is_general)
 
     @property
     def is_general(self) -> bool:
@@ -199,7 +200,7 @@ class Search:
         """Find the one split that all new nodes share."""
         layout, t = self._layout, len(self._layout.features)
         level = np.empty(2 * len(new_pairs), np.int64)
-        level = level[: shared_split.level_of(new_pairs, tree.node, histograms.slots, level)]
+        level = level[: levels.level_of(new_pairs, tree.node, histograms.slots, level)]
         may = self.competing(tree, new_pairs, level[:1]).ravel()  # all nodes of the level have one path
         sums = np.array([[tree.node[v, table.DEPTH], 0] for v in level[:1]], np.int64).reshape(-1, 2)
         words = words_of(self._cuts, sums, layout.features).ravel()
@@ -212,7 +213,7 @@ class Search:
         of_layout, of_nodes, criterion = map(tuple, (layout.arrays, histograms.arrays, self.criterion))
 
         def search(part: int) -> None:
-            shared_split.search(
+            shared_search.search(
                 of_layout, kinds, new_pairs, histograms.shared, level, tree.node, of_nodes, criterion, bounds[part],
                 bounds[part + 1], may, words, gains, cuts, left_sets, values,
             )  # fmt: skip
@@ -221,15 +222,9 @@ class Search:
         if len(level):
             self._charge(gains[None], tree.node[level, table.SUM_H].sum(keepdims=True))
             self._disturb_gains(gains[None], sums)
-        best = int(np.argmax(gains))  # the first of the largest
-        if gains[best] > 0.0:
-            shared_split.share(
-                level, tree.node, tree.gain, tree.left_set, histograms.of, histograms.counts, histograms.packed_rows,
-                int(layout.starts[best]), layout.n_bins[best], layout.features[best], cuts[best], self.units,
-                self.criterion.rule, left_sets[best] if layout.kinds[best] else NO_WORDS, values,
-            )  # fmt: skip
-        else:
-            shared_split.close(level, tree.node)
+        levels.share_best(
+            level, kinds, tuple(tree.arrays), of_layout, of_nodes, criterion, gains, cuts, left_sets, values
+        )
 
     def competing(self, tree: NodeTable, new_pairs: NDArray[np.int64], lines: NDArray[np.int64]) -> NDArray[np.bool_]:
         """(lines, t): the features by which each of these nodes may be split; (0, 0) for all."""

@@ -32,7 +32,7 @@ from gpuboost.types import Array, Bins, Candidates, DenseBins, Limits, Nodes, Sp
 
 CELLS_SUMMED_PER_THREAD = 262_144  # below this many values to add a thread is not worth waking,
 ROUTED_PER_THREAD = 131_072  # nor below this many rows to turn to integers, or to route
-ALL_FEATURES = np.empty((0, 0), np.bool_)
+ALL_FEATURES, NO_WORDS = np.empty((0, 0), np.bool_), np.empty(0, np.uint32)
 
 
 def suits(limits: Limits) -> bool:
@@ -192,7 +192,7 @@ class StumpGrower:
         if candidates.chooses_by_more or parts > 1:
             winner = stump.best_of(results.gains[0], 0, t)
         if winner >= 0:
-            left_set = left_sets[0, winner] if self._kinds[winner] else cpu_search.NO_WORDS
+            left_set = left_sets[0, winner] if self._kinds[winner] else NO_WORDS
             feature = int(candidates.features[winner])
             gain, split = float(results.gains[0, winner]), results.splits[0, winner].tolist()
             self._found = winner, feature, split, gain, left_set

@@ -8,22 +8,7 @@ not allowed gains nothing and gets it all the same.
 import numpy as np
 
 from gpuboost.kernels.common.jit import kernel
-from gpuboost.kernels.common.nodes import (
-    BEGIN,
-    BIN,
-    CLOSED,
-    END,
-    FEATURE,
-    LEFT_G,
-    LEFT_H,
-    MISSING_LEFT,
-    NEW,
-    OPEN,
-    SLOT,
-    STATE,
-    SUM_G,
-    SUM_H,
-)
+from gpuboost.kernels.common.nodes import BEGIN, END, SLOT, SUM_G, SUM_H
 from gpuboost.kernels.common.records import Criterion, HistogramArrays, HistogramLayout
 from gpuboost.kernels.histograms.cells import complete, read, read_running, seen
 from gpuboost.kernels.splits.categories import (
@@ -41,25 +26,7 @@ from gpuboost.kernels.splits.monotone_split import side_score
 
 
 @kernel
-def level_of(new_pairs, node, slots, level):
-    """level[:c] = the open nodes among the new pairs, by number; the others give their slots back. Returns c."""
-    count = 0
-    for i in range(new_pairs.shape[0]):
-        a, b = new_pairs[i, 0], new_pairs[i, 1]
-        for v in (min(a, b), max(a, b)):  # -1 stands for no node
-            if v < 0:
-                continue
-            if node[v, STATE] == NEW:
-                level[count] = v
-                count += 1
-            else:
-                slots[0] += 1
-                slots[slots[0]] = node[v, SLOT]
-    return count
-
-
-@kernel
-def _read_node(v, node, histograms, counts, packed_rows, begin, size, g, h, n):
+def read_node(v, node, histograms, counts, packed_rows, begin, size, g, h, n):
     """g[:size], h[:size], n[:size]: node v's sums of cells begin, begin + 1, ..."""
     read(histograms[node[v, SLOT]], node[v, END] - node[v, BEGIN] <= packed_rows, begin, size, g, h)
     if n.shape[0] > 0:
@@ -90,7 +57,7 @@ def _sum_level(level, node, histograms, counts, packed_rows, begin, first, size,
     for c in range(size if n.shape[0] > 0 else 0):
         n[c] = 0
     for v in level:
-        _read_node(v, node, histograms, counts, packed_rows, begin + first, size, own_g, own_h, own_n)
+        read_node(v, node, histograms, counts, packed_rows, begin + first, size, own_g, own_h, own_n)
         for c in range(size):
             g[c] += own_g[c]
             h[c] += own_h[c]
@@ -100,6 +67,20 @@ def _sum_level(level, node, histograms, counts, packed_rows, begin, first, size,
         total_h += node[v, SUM_H]
         total_n += node[v, END] - node[v, BEGIN]
     return total_g, total_h, total_n
+
+
+@kernel
+def heavier_side(level, node, histograms, counts, packed_rows, begin, cut, total_h, scratch, sums):
+    """1 if bins 0 .. cut of the level are heavier than the others, so that a missing value follows them; else 0.
+
+    total_h: of the level. The rest as for ``best_shared_cut``.
+    """
+    level_g, level_h, level_n = sums
+    _sum_level(level, node, histograms, counts, packed_rows, begin, 0, cut + 1, scratch, level_g, level_h, level_n)
+    lefts = np.int64(0)
+    for b in range(cut + 1):
+        lefts += level_h[b]
+    return 1 if lefts > total_h - lefts else 0
 
 
 @kernel
@@ -115,7 +96,7 @@ def _only_cut(word, level, node, histograms, counts, packed_rows, begin, n_bins,
 
 
 @kernel
-def _numeric(
+def best_shared_cut(
     level, node, histograms, counts, packed_rows, begin, n_bins, units, rule, scratch, sums, gains, word, values, out
 ):
     """The best shared cut of one feature. out (3,) int64: bin, missing_left, 0. Returns its gain, 0.0 if there is none.
@@ -143,7 +124,7 @@ def _numeric(
         _read_running(v, node, histograms, counts, packed_rows, begin, n_bins, g, h, n)
         totals = node[v, SUM_G], node[v, SUM_H], node[v, END] - node[v, BEGIN]
         above = values[v] if values.shape[0] > 0 else 0.0
-        parent = _score(totals[0] * units[0], totals[1] * units[1], rule[0], rule, above)
+        parent = score_of_leaf(totals[0] * units[0], totals[1] * units[1], rule[0], rule, above)
         parents += parent
         _cut_gains(g, h, n, cuts, (0, 0, 0), totals, units, rule, parent, above, node_gains)
         for b in range(cuts):
@@ -166,14 +147,8 @@ def _numeric(
     if not best > max(rule[2], NOISE * parents):
         return 0.0
     out[0] = best_bin
-    if not some_missing:  # none seen on this level: a missing value follows the heavier side
-        lefts = np.int64(0)
-        _sum_level(
-            level, node, histograms, counts, packed_rows, begin, 0, best_bin + 1, scratch, level_g, level_h, level_n
-        )
-        for b in range(best_bin + 1):
-            lefts += level_h[b]
-        out[1] = 1 if lefts > total_h - lefts else 0
+    if not some_missing:  # none seen on this level
+        out[1] = heavier_side(level, node, histograms, counts, packed_rows, begin, best_bin, total_h, scratch, sums)
     return best
 
 
@@ -203,7 +178,7 @@ def _mark_candidates(g, h, n, total_g, total_h, total_n, order, single, units, r
 
 
 @kernel
-def _gain(lg, lh, ln, totals, units, rule, ridge, parent, above, counted):
+def gain_at(lg, lh, ln, totals, units, rule, ridge, parent, above, counted):
     """Gain of a split at one node; 0 if a side is not allowed."""
     total_g, total_h, total_n = totals
     rg, rh = total_g - lg, total_h - lh
@@ -212,8 +187,8 @@ def _gain(lg, lh, ln, totals, units, rule, ridge, parent, above, counted):
         return 0.0
     if counted and (ln < rule[3] or total_n - ln < rule[3]):
         return 0.0
-    left = _score(lg * units[0], low, ridge, rule, above)
-    return (left + _score(rg * units[0], high, ridge, rule, above)) - parent
+    left = score_of_leaf(lg * units[0], low, ridge, rule, above)
+    return (left + score_of_leaf(rg * units[0], high, ridge, rule, above)) - parent
 
 
 @kernel
@@ -223,7 +198,7 @@ def _regularised(rule):
 
 
 @kernel
-def _score(g, h, ridge, rule, above):
+def score_of_leaf(g, h, ridge, rule, above):
     """Twice the loss reduction of a leaf with these sums, below a node of value ``above``."""
     if not _regularised(rule):
         return score(g, h, ridge)
@@ -239,11 +214,11 @@ def _cut_gains(g, h, n, cuts, shift, totals, units, rule, parent, above, gains):
     for b in range(cuts):
         ln = n[b] + shift[2] if n.shape[0] > 0 else 0
         left = g[b] + shift[0], h[b] + shift[1], ln
-        gains[b] = _gain(*left, totals, units, rule, rule[0], parent, above, n.shape[0] > 0)
+        gains[b] = gain_at(*left, totals, units, rule, rule[0], parent, above, n.shape[0] > 0)
 
 
 @kernel
-def _categorical(
+def best_shared_set(
     level, node, histograms, counts, packed_rows, begin, n_bins, units, rule, scratch, sums, word, values, out, left_set
 ):
     """The best shared set of categories of one feature: the candidates of ``split`` for the level's summed histogram.
@@ -264,10 +239,10 @@ def _categorical(
     _mark_candidates(level_g, level_h, level_n, total_g, total_h, total_n, order, single, units, rule, valid)
     ridge, parents = rule[0] if single else rule[0] + rule[SET_LAMBDA], 0.0
     for v in level:
-        _read_node(v, node, histograms, counts, packed_rows, begin, n_bins + 1, g, h, n)
+        read_node(v, node, histograms, counts, packed_rows, begin, n_bins + 1, g, h, n)
         totals = node[v, SUM_G], node[v, SUM_H], node[v, END] - node[v, BEGIN]
         above = values[v] if values.shape[0] > 0 else 0.0
-        parent = _score(totals[0] * units[0], totals[1] * units[1], ridge, rule, above)
+        parent = score_of_leaf(totals[0] * units[0], totals[1] * units[1], ridge, rule, above)
         parents += parent
         for sweep in range(sweeps):
             lg, lh, ln = np.int64(0), np.int64(0), np.int64(0)
@@ -283,7 +258,7 @@ def _categorical(
                     lh += h[cell]
                     ln += n[cell] if counted else 0
                 if valid[sweep, i]:
-                    gains[sweep, i] += _gain(lg, lh, ln, totals, units, rule, ridge, parent, above, counted)
+                    gains[sweep, i] += gain_at(lg, lh, ln, totals, units, rule, ridge, parent, above, counted)
     floor, only = max(rule[2], NOISE * parents), place_of(word, size)
     best, best_sweep, best_size = floor, 0, 0
     for sweep in range(sweeps):
@@ -314,7 +289,7 @@ def search(
 
     level (c,) int64: see ``level_of``. may (t,) bool: the features that compete, (0,) for all. words (t,) int64: see
     ``extra_trees.draw_words``, (0,) if all cuts compete. gains (t,) float64,
-    splits (t, 3) int64, left_sets (t, 8) uint32: what ``_numeric`` and ``_categorical`` say of each feature.
+    splits (t, 3) int64, left_sets (t, 8) uint32: what ``best_shared_cut`` and ``best_shared_set`` say of each feature.
     values (v,) float64: of the nodes, for path smoothing; (0,) without. The rest as for ``split.search``.
     """
     layout, histograms, criterion = HistogramLayout(*layout), HistogramArrays(*histograms), Criterion(*criterion)
@@ -334,52 +309,12 @@ def search(
         if kinds is not None:  # decided when this is compiled, as in ``split``
             is_categorical = kinds[j] == 1
         if kinds is not None and is_categorical:
-            gains[j] = _categorical(
+            gains[j] = best_shared_set(
                 level, node, of, counts, packed_rows, begin, n_bins[j], units, rule, scratch, sums, word,
                 values, splits[j], left_sets[j],
             )  # fmt: skip
         else:
-            gains[j] = _numeric(
+            gains[j] = best_shared_cut(
                 level, node, of, counts, packed_rows, begin, n_bins[j], units, rule, scratch, sums, cut_room,
                 word, values, splits[j],
             )  # fmt: skip
-
-
-@kernel
-def share(level, node, gain, left_set, histograms, counts, packed_rows, begin, n_bins, feature, split, units, rule,
-          shared_set, values):  # fmt: skip
-    """Give every node of the level the split that was found, with its own part of the gain and its own left sums.
-
-    begin: first cell of the feature. shared_set (8,) uint32, or (0,) if the feature is numeric. values: see ``search``.
-    """
-    is_categorical, counted = shared_set.shape[0] > 0, counts.shape[1] > 0
-    ridge = rule[0] + rule[SET_LAMBDA] if split[2] == 1 else rule[0]
-    g, h, n = np.empty(257, np.int64), np.empty(257, np.int64), np.empty(257 if counted else 0, np.int64)
-    for v in level:
-        _read_node(v, node, histograms, counts, packed_rows, begin, n_bins + 1, g, h, n)
-        lg, lh, ln = np.int64(0), np.int64(0), np.int64(0)
-        for b in range(n_bins + 1):
-            if is_categorical:
-                goes_left = (shared_set[b >> 5] >> np.uint32(b & 31)) & np.uint32(1) == 1
-            else:
-                goes_left = b <= split[0] if b < n_bins else split[1] == 1
-            if goes_left:
-                lg += g[b]
-                lh += h[b]
-                ln += n[b] if counted else 0
-        total_g, total_h, total_n = node[v, SUM_G], node[v, SUM_H], node[v, END] - node[v, BEGIN]
-        above = values[v] if values.shape[0] > 0 else 0.0
-        parent = _score(total_g * units[0], total_h * units[1], ridge, rule, above)
-        gain[v] = _gain(lg, lh, ln, (total_g, total_h, total_n), units, rule, ridge, parent, above, counted)
-        node[v, STATE], node[v, FEATURE], node[v, BIN], node[v, MISSING_LEFT] = OPEN, feature, split[0], split[1]
-        node[v, LEFT_G], node[v, LEFT_H] = lg, lh
-        if is_categorical:
-            for word in range(8):
-                left_set[v, word] = shared_set[word]
-
-
-@kernel
-def close(level, node):
-    """Close nodes that have no split with a gain."""
-    for v in level:
-        node[v, STATE] = CLOSED

@@ -1,0 +1,1 @@
+"""Splits that all nodes of a level of an oblivious tree share."""
