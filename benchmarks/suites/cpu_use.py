@@ -57,6 +57,8 @@ VARIATIONS: dict[str, tuple[int | None, dict[str, dict[str, Any]]]] = {
     "L1 penalty of 0.5": (None, {OURS: {"reg_alpha": 0.5}, "xgboost": {"alpha": 0.5}, "lightgbm": {"lambda_l1": 0.5}}),
     "rising with the first column": (None, RISING),
     "31 leaves, leaf-wise": (31, {name: {} for name in (OURS, *PEERS)}),
+    "oblivious": (None, {OURS: {"growth": "oblivious"}, "catboost": {}}),
+    "Langevin": (None, {OURS: {"langevin": "chain"}, "catboost": {"langevin": True}}),
 }
 """Most leaves, if trees grow leaf-wise, and the options of each library that has them; of GOSS their defaults"""
 
@@ -128,26 +130,26 @@ def fits(options: Options) -> Finding:
 
 
 def variations(options: Options) -> Finding:
-    """Whole fits on one thread that draw rows or features, or whose trees are constrained or grow leaf-wise."""
-    from gpuboost import GOSS, RandomByNode
+    """Whole fits on one thread by other settings than the default ones. CatBoost's trees are oblivious in any case."""
+    from gpuboost import GOSS, Langevin, RandomByNode
 
-    policies: dict[str, Any] = {"GOSS": GOSS(), "by node": RandomByNode(0.5)}
-    rows, numbers = [], {}
+    policies: dict[str, Any] = {"GOSS": GOSS(), "by node": RandomByNode(0.5), "chain": Langevin()}
+    rows, numbers, names = [], {}, (*beside(options), *(["catboost"] if options.beside("catboost") else []))
     for n, d, trees in DRAWN_SHAPES[:1] if options.small else DRAWN_SHAPES:
         x, y = problem(n, d)
         policies["first"] = 1, *[0] * (d - 1)
         for kind, (leaves, of) in VARIATIONS.items():
             setting, runs = Setting(trees=20 if options.small else trees, leaves=leaves), {}
-            for name in beside(options):
+            for name in names:
                 if name in of:
                     more = {word: policies.get(str(value), value) for word, value in of[name].items()}
                     runs[name] = _fit(name, x, y, setting, 1, **more)
             what = f"{n:,} x {d}, {kind}"
             seconds = alternated(runs, options.repeats or 5, lambda say, what=what: options.tell(f"{what}: {say}"))
-            rows.append(_row(what, seconds, beside(options)))
+            rows.append(_row(what, seconds, names))
             numbers[what] = seconds
     title = "Whole fits of 200 trees, of depth 6 but for the leaf-wise ones, one thread: milliseconds (of CPU time)"
-    return Finding(title, _columns(beside(options)), tuple(rows), numbers=numbers)
+    return Finding(title, _columns(names), tuple(rows), numbers=numbers)
 
 
 def threads(options: Options) -> Finding:

@@ -23,7 +23,8 @@ from gpuboost.types import Built, Sample, Structure, Target
 class Replay:
     """Do a logged run again, in one thread.
 
-    With the same data, parameters and seed the model is the same to the last bit, whatever the workers were.
+    With the same data and parameters the model is the same to the last bit, whatever the workers were. The seed is that
+    of the log; ``random_state`` is None, or the same.
 
     Parameters
     ----------

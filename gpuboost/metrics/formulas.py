@@ -13,12 +13,15 @@ import numpy as np
 from gpuboost.elementary import exp_array, log1pexp_array, log_array
 from gpuboost.errors import InputError
 from gpuboost.losses.averages import exact_sum, weighted_mean
-from gpuboost.losses.base import BaseLoss
+from gpuboost.losses.base import BaseLoss, link_of
 from gpuboost.losses.per_output import MULTILABEL
 from gpuboost.losses.protocol import Loss
 from gpuboost.losses.target import require, zero_or_one
 from gpuboost.scoring import curves
 from gpuboost.types import Array
+
+LEAST_MEAN = 1e-304
+"""Least prediction of a logarithmic link in a deviance, as in kernels/metrics/terms.cu; below it e^f would become 0"""
 
 
 def mean(values: Array, weight: Array | None) -> float:
@@ -224,7 +227,10 @@ def probabilities(loss: Loss, scores: Array) -> Array:
 
 
 def _means(loss: Loss, scores: Array, metric: str) -> Array:
+    """(n,) predictions, those of a logarithmic link at least LEAST_MEAN. Raises InputError if one is not positive."""
     expected = loss.inverse_link(scores)
+    if link_of(loss)[0] == "log":
+        return np.maximum(expected, LEAST_MEAN)
     rule = f"{metric} needs positive predictions"
     require(expected > 0.0, expected, rule, "Correct that function.", f"inverse_link of {loss.name}")
     return expected

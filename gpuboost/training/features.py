@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from math import nan
+from math import ceil, nan
 from numbers import Real
 from typing import TYPE_CHECKING, Any, cast
 
@@ -162,6 +162,30 @@ def _agree(params: Mapping[str, Any], dataset: Dataset) -> None:
         )
 
 
+def _check_division(units: int, watched: int, strata: Any, target: TrainingTarget) -> None:
+    """Raise InputError unless rows, or queries, and each class, are enough to set ``watched`` of the units aside."""
+    what = "rows" if target.rows.group is None else "queries"
+    if not watched < units:
+        raise InputError(
+            f"validation_fraction: {watched} of {units} {what} would be set aside, and none is left to learn from. Set "
+            "a smaller share aside, or pass an eval_set."
+        )
+    if strata is None or target.classes is None:
+        return
+    codes, counts = np.unique(strata, return_counts=True)
+    if counts.min() < 2:
+        label = target.classes[int(codes[np.argmin(counts)])]
+        raise InputError(
+            f"validation_fraction: every class needs two rows, one to learn from and one to set aside; class {label} "
+            "has one. Leave the class out, or pass an eval_set."
+        )
+    if min(watched, units - watched) < len(codes):
+        raise InputError(
+            f"validation_fraction: {watched} of {units} rows would be set aside, and each part must have a row of each "
+            f"of {len(codes)} classes. Set another share aside, or pass an eval_set."
+        )
+
+
 def split(
     fraction: Any, seed: int, found: Features, target: TrainingTarget
 ) -> tuple[Features, TrainingTarget, tuple[RawEvalSet, ...], NDArray[np.int64]]:
@@ -189,11 +213,8 @@ def split(
     strata = None if target.classes is None or target.y.ndim == 2 else target.y[units]
     if share * len(units) < _LEAST_SHARE:
         raise RecipeError(f"validation_fraction: {fraction} of {len(units)} is no row; set a larger share aside.")
-    try:
-        learn, watch = train_test_split(units, test_size=share, random_state=seed % 2**32, stratify=strata)
-    except ValueError as error:
-        units_are = f"{len(units)} {'rows' if group is None else 'queries'}"
-        raise InputError(f"validation_fraction: {fraction} of {units_are} cannot be set aside; {error}") from None
+    _check_division(len(units), ceil(share * len(units)), strata, target)
+    learn, watch = train_test_split(units, test_size=share, random_state=seed % 2**32, stratify=strata)
     learn, watch = np.sort(learn), np.sort(watch)
     if group is not None:
         learn, watch = (np.flatnonzero(np.isin(query, some)) for some in (learn, watch))

@@ -17,7 +17,8 @@ from gpuboost.data.columns import Columns
 from gpuboost.data.dataset import Dataset
 from gpuboost.data.query_column import without_group
 from gpuboost.data.tables import as_table
-from gpuboost.errors import InputError, RecipeError
+from gpuboost.errors import InputError, RecipeError, shown
+from gpuboost.execution import Replay
 from gpuboost.langevin import Langevin
 from gpuboost.recipe import Recipe
 from gpuboost.training import parameters
@@ -155,7 +156,7 @@ def _run(
     data = fingerprint(rows.x.shape[1], target.y, of.weight, of.offset, of.pairs, of.position)
     if start is None or start.run is None:
         first = 0 if start is None else start.ensemble.n_rounds
-        return CheckpointState(seed_of(params["random_state"]), first, data), data
+        return CheckpointState(_seed(params), first, data), data
     start.run.check(written(start.params), written(params), params["random_state"])
     if params.get("langevin") is None:
         start.run.check_data(data)
@@ -225,6 +226,20 @@ def watched(given: Any, columns: Columns, target: TrainingTarget, device: str) -
         RawEvalSet(name, *named(f"eval_set: {name}", partial(one, *parts)))
         for name, *parts in eval_sets(given, by_query=by_query)
     )
+
+
+def _seed(params: Mapping[str, Any]) -> int:
+    """Seed of the fit, which is that of the log to replay. Raises RecipeError if ``random_state`` is another one."""
+    random_state, execution = params["random_state"], params.get("execution")
+    if not isinstance(execution, Replay):
+        return seed_of(random_state)
+    known = execution.log.seed
+    if random_state is not None and seed_of(random_state) != known:
+        raise RecipeError(
+            f"random_state: the log to replay is of a run with the seed {known}; got {shown(random_state)}. Give that, "
+            "or None."
+        )
+    return known
 
 
 def seed_of(random_state: Any) -> int:

@@ -6,6 +6,9 @@ enum Rule {
     WIDTH
 };
 
+// Least prediction in a deviance, so that its logarithm is a number.
+static constexpr f64 LEAST_MEAN = 1e-304;
+
 // The term of a prediction m and a target y. a: the metric's parameter.
 static __device__ f64 term_of(f64 y, f64 m, i32 rule, f64 a)
 {
@@ -26,7 +29,8 @@ static __device__ f64 term_of(f64 y, f64 m, i32 rule, f64 a)
         return (r < 0.0 ? a : 1.0 - a) * r * r;
     if (rule == HUBER)
         return size <= a ? 0.5 * size * size : a * (size - 0.5 * a);
-    const f64 of_mean = rule == LOGARITHMIC ? (m > 1e-6 - 1.0 ? m : 1e-6 - 1.0) + 1.0 : m;
+    const f64 mean = m < LEAST_MEAN ? LEAST_MEAN : m;
+    const f64 of_mean = rule == LOGARITHMIC ? (m > 1e-6 - 1.0 ? m : 1e-6 - 1.0) + 1.0 : mean;
     const f64 of_target = rule == LOGARITHMIC ? y + 1.0 : rule == POISSON && !(y > 0.0) ? 1.0 : y;
     f64 log_mean = 0.0, log_target = 0.0;
     for (i32 part = 0; part < 2; ++part) {
@@ -36,9 +40,9 @@ static __device__ f64 term_of(f64 y, f64 m, i32 rule, f64 a)
     if (rule == LOGARITHMIC)
         return (log_mean - log_target) * (log_mean - log_target);
     if (rule == POISSON)
-        return y * (log_target - log_mean) - y + m;
+        return y * (log_target - log_mean) - y + mean;
     if (rule == GAMMA)
-        return log_mean - log_target + y / m - 1.0;
+        return log_mean - log_target + y / mean - 1.0;
     const f64 rising = 2.0 - a, falling = 1.0 - a;
     f64 sum = 0.0;
     for (i32 part = 0; part < 3; ++part) {

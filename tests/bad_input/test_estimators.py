@@ -211,6 +211,15 @@ def test_a_parameter_out_of_range_is_named(make: Callable[..., Any], params: dic
     assert vars(model) == vars(make(**params))
 
 
+def test_classes_that_cannot_be_divided_are_named() -> None:
+    model = gb.GradientBoostingClassifier(n_estimators=2, validation_fraction=0.2)
+    with pytest.raises(gb.InputError, match=r"every class needs two rows, .*; class rare has one"):
+        model.fit(X, np.where(np.arange(len(X)) == 3, "rare", "often"))
+    few = np.arange(12) // 2
+    with pytest.raises(gb.InputError, match=r"3 of 12 rows would be set aside, and each part must have .* 6 classes"):
+        model.fit(X[:12], few)
+
+
 @pytest.mark.parametrize("weight", ["heavy", {0: -1.0, 1: 1.0}, {"a": 1.0}, 3])
 def test_a_class_weight_out_of_range_is_named(weight: Any) -> None:
     with pytest.raises(ValueError, match=r"class_weight|classes"):

@@ -74,6 +74,16 @@ def test_every_estimator_runs_it_reports_it_and_replays_it(execution: Any, kind:
     assert again.log_.applied == log.applied
 
 
+def test_a_replay_has_the_seed_of_its_log(tmp_path: Path) -> None:
+    drawn = regressor(execution=SIMULATED, sampling=0.5, random_state=None).fit(X, Y)
+    replay = gb.Replay(drawn.log_)
+    assert saved(clone(drawn).set_params(execution=replay).fit(X, Y), tmp_path) == saved(drawn, tmp_path)
+    with pytest.raises(
+        gb.RecipeError, match=f"random_state: the log to replay is of a run with the seed {replay.log.seed}"
+    ):
+        regressor(execution=replay, sampling=0.5, random_state=replay.log.seed + 1).fit(X, Y)
+
+
 def test_a_simulation_can_be_repeated(tmp_path: Path) -> None:
     models = [regressor(execution=SIMULATED).fit(X, Y) for _ in range(2)]
     assert saved(models[0], tmp_path) == saved(models[1], tmp_path)

@@ -167,6 +167,23 @@ def test_means_of_no_number_and_of_constant_targets() -> None:
         )
 
 
+@pytest.mark.parametrize(
+    ("loss", "name"),
+    [
+        (losses.Poisson(), "poisson_deviance"),
+        (losses.Gamma(), "gamma_deviance"),
+        (losses.Tweedie(1.3), "tweedie_deviance"),
+    ],
+)
+def test_a_deviance_of_far_scores_is_a_number(loss: Any, name: str) -> None:
+    """The exponential of such a score is 0, and a prediction is not."""
+    data, scores = rows(np.array([1.0, 5.0, 2.0]), None), np.array([[-800.0, 0.5, -1e30]])
+    found, expected = values(name, loss, data, scores)
+    assert found == expected
+    assert np.isfinite(found)
+    assert found > 100.0
+
+
 def value_on_host(metric: Any, loss: Any, data: TrainingSet, scores: Array) -> float:
     return measure(metric, loss, Reference()).of(scores, data)
 

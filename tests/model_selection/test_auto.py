@@ -184,8 +184,8 @@ def test_rules_of_rates_splits_and_patience() -> None:
     assert automatic.learning_rate(5_000, 100) == 0.1
     assert [automatic.patience(rate) for rate in (0.03, 1.0, 0.0, None)] == [100, 20, 30, 30]
     assert all(0.0 < rate <= 1.0 for rate in (*rates, *few))
-    assert automatic.n_rows(RowMetadata.of(3, np.array([2.0, 0.0, 3.0]))) == 5
-    assert automatic.n_rows(RowMetadata.of(3, np.array([0.5, 0.0, 3.0]))) == 2
+    assert RowMetadata.of(3, np.array([2.0, 0.0, 3.0])).n_counted == 5
+    assert RowMetadata.of(3, np.array([0.5, 0.0, 3.0])).n_counted == 2
 
 
 def test_a_resumed_fit_has_the_numbers_of_its_checkpoint(noisy: Any, tmp_path: Path) -> None:
