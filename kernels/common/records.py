@@ -122,9 +122,9 @@ class NodeRules(NamedTuple):
     """
 
     cuts: Any  # (4,) int64: ``Key.words`` of the stream of the one cut of each feature
-    features: Any  # (5 + s,) int64: see ``packed_search.draw_features``
+    features: Any  # (5 + s,) int64: how many a node draws, 1 if by level, seed low and high, iteration, and streams
     bounds: Any  # (v, 3) float64: see ``monotone_split``
-    directions: Any  # (1, 1, d) int64, beside bounds: of all features, see ``monotone_split``
+    of_features: Any  # (1, lines, d) int64: of all features, see ``splits.competing`` for the lines
     noise: Any  # (1, 1, 6 + s) uint32: ``Key.words`` of the noise on gains, and bits of its deviation and its table
 
 

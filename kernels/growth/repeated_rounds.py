@@ -20,6 +20,7 @@ from gpuboost.kernels.common.records import (
 )
 from gpuboost.kernels.growth.repeated_draws import draw, settle
 from gpuboost.kernels.growth.repeated_noise import disturb, disturb_values
+from gpuboost.kernels.splits.competing import DIRECTIONS
 from gpuboost.kernels.splits.gain import SMOOTHING
 from gpuboost.kernels.splits.packed_split import MOST_RIDGE
 
@@ -133,8 +134,8 @@ def _score(addresses, value, sizes, room, leaves, scores):
 
 
 @kernel
-def _value(addresses, time, output, trees, begin, end, sums, limits, directions, of_noise):
-    """Compute the leaf values of a tree. directions (1, 1, d): of all features, if some have one."""
+def _value(addresses, time, output, trees, begin, end, sums, limits, of_features, of_noise):
+    """Compute the leaf values of a tree. of_features: see NodeRules."""
     v, feature, value = end - begin, trees.feature[begin:end], trees.value[begin:end]
     of_values = (feature, sums[0, :v], sums[1, :v], limits[RIDGE], limits[ALPHA], limits[MOST], value)
     call(addresses[NEWTON], of_values)
@@ -145,7 +146,7 @@ def _value(addresses, time, output, trees, begin, end, sums, limits, directions,
     of_nodes = (feature, trees.left[begin:end], trees.right[begin:end], trees.cover[begin:end])
     for refined in range(2):  # the values of this step, and those that a refinement of it would leave
         ridge = 0.0 if refined == 1 else limits[RIDGE]
-        call(addresses[BOUND], (*of_nodes, directions[0, 0], ridge, refined == 1, value))
+        call(addresses[BOUND], (*of_nodes, of_features[0, DIRECTIONS], ridge, refined == 1, value))
 
 
 @kernel

@@ -1,6 +1,7 @@
-"""Small trees in one call of one thread whose leaves need several rows, or whose nodes draw cuts, features or noise.
+"""Small trees in one call of one thread that have more rules than ``small_trees`` knows.
 
-Otherwise they are grown as by ``small_trees``. Trees whose leaf values have bounds may have all of that, too.
+Leaves need several rows, nodes draw cuts, features or noise on gains, or interaction constraints restrict the features
+of a path. Trees whose leaf values have bounds may have all of that, too.
 
 Kernels of their own: no tree that ``small_trees`` serves waits for them, and until they are compiled, in the
 background, such trees are grown level by level. Their arguments are those of ``small_trees.grow``, so one kernel
@@ -24,6 +25,7 @@ from gpuboost.kernels.common.records import (
 from gpuboost.kernels.growth.next_level import split_next
 from gpuboost.kernels.histograms import histogram
 from gpuboost.kernels.splits import packed_search, split
+from gpuboost.kernels.splits.competing import DIRECTIONS, competing, parents_of
 from gpuboost.kernels.splits.gain import ALPHA
 from gpuboost.kernels.splits.monotone_split import inherit
 from gpuboost.kernels.splits.random_strength import keep_winners
@@ -49,7 +51,8 @@ def _grow(held, kinds, level, limits, nodes, layout, columns, rows, histograms, 
     """Grow the rest of the tree. held: True if leaf values have bounds, else None; the rest as for ``grow``."""
     level, limits, rule = Level(*level), GrowthLimits(*limits), Criterion(*criterion)
     node, slots = NodeArrays(*nodes).node, HistogramArrays(*histograms).slots
-    n_nodes, new_pairs, t = level.n_nodes, level.new_pairs, HistogramLayout(*layout).features.shape[0]
+    n_nodes, new_pairs, features = level.n_nodes, level.new_pairs, HistogramLayout(*layout).features
+    t, parent = features.shape[0], parents_of(node, n_nodes, rules)
     is_counted, m = HistogramArrays(*histograms).counts.shape[1] > 0, RowArrays(*rows).rows.shape[0]
     counts = np.empty((1, node.shape[0]), np.int64)
     child_limits = (limits.max_depth, limits.least_rows, rule.rule[1], rule.units[1])  # ChildLimits
@@ -67,9 +70,10 @@ def _grow(held, kinds, level, limits, nodes, layout, columns, rows, histograms, 
         if held is not None:  # decided when this is compiled
             of_rules = NodeRules(*rules)
             penalties = rule.rule[0], rule.rule[ALPHA], 0.0
-            inherit(new_pairs, node, of_rules.directions[0, 0], rule.units, *penalties, of_rules.bounds)
-        packed_search.search(layout, kinds, new_pairs, node, histograms, criterion, rules, held, found)
-        _disturb_gains(NodeRules(*rules).noise, new_pairs, node, HistogramLayout(*layout).features, found[0])
+            inherit(new_pairs, node, of_rules.of_features[0, DIRECTIONS], rule.units, *penalties, of_rules.bounds)
+        may = competing(new_pairs, parent, node, features, rules)
+        packed_search.search(layout, kinds, new_pairs, node, histograms, criterion, rules, held, may, found)
+        _disturb_gains(NodeRules(*rules).noise, new_pairs, node, features, found[0])
         split.pick(new_pairs, nodes, layout, found, slots)
         n_nodes, pairs = split_next(
             None, n_nodes, nodes, columns, rows, slots, limits, child_limits, counts, level.left

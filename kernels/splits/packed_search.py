@@ -1,4 +1,4 @@
-"""Split search of packed nodes whose leaves need several rows, or their values bounds, or that draw cuts or features.
+"""Split search of packed nodes whose leaves need several rows or have bounds, or for which not all cuts compete.
 
 It finds what ``split`` does, by faster kernels of each feature.
 """
@@ -6,7 +6,7 @@ It finds what ``split`` does, by faster kernels of each feature.
 import numpy as np
 
 from gpuboost.kernels.common.jit import inlined, kernel
-from gpuboost.kernels.common.nodes import BEGIN, DEPTH, END, NEW, SLOT, STATE, SUM_G, SUM_H
+from gpuboost.kernels.common.nodes import BEGIN, END, NEW, SLOT, STATE, SUM_G, SUM_H
 from gpuboost.kernels.common.records import (
     Criterion,
     HistogramArrays,
@@ -17,8 +17,8 @@ from gpuboost.kernels.common.records import (
     Splits,
 )
 from gpuboost.kernels.histograms.cells import CELLS_AT_ONCE, complete, read, read_running
-from gpuboost.kernels.sampling import feature_subsets
 from gpuboost.kernels.splits.categories import best_set
+from gpuboost.kernels.splits.competing import DIRECTIONS
 from gpuboost.kernels.splits.extra_trees import allow_only, draw_words, random_cut
 from gpuboost.kernels.splits.gain import ALPHA, NOISE, score, soft_threshold
 from gpuboost.kernels.splits.monotone_split import best_held_cut, best_held_set, side_score
@@ -26,33 +26,20 @@ from gpuboost.kernels.splits.packed_split import ROOM, best_counted_cut, best_cu
 
 
 @kernel
-def draw_features(draw, v, depth, drawn, may):
-    """Mark the features that a node draws. may (t,) bool.
-
-    draw: their number, 1 if they are drawn by level, else 0, seed low, seed high and iteration of their streams, and
-    then the streams, by number of the node or by depth. drawn (number,) int32: scratch memory.
-    """
-    stream = draw[5 + (depth if draw[1] == 1 else v)]
-    feature_subsets.draw(may.shape[0], draw[2], draw[3], draw[4], stream, drawn)
-    may[:] = False
-    for place in drawn:
-        may[place] = True
-
-
-@kernel
-def search(layout, kinds, new_pairs, node, histograms, criterion, rules, held, results):
+def search(layout, kinds, new_pairs, node, histograms, criterion, rules, held, may, results):
     """All features of every new pair: complete both histograms, then look for the best splits.
 
-    The arguments are those of ``split.search``; rules: NodeRules; held: True if leaf values have bounds, else None. The
-    rule must be one of which ``split.search`` needs the general case for nothing but ``min_samples_leaf`` and drawn
-    cuts, or ``monotone_split.search`` for nothing but these and bounds, and the counts must be complete.
+    The arguments are those of ``split.search``; rules: NodeRules; held: True if leaf values have bounds, else None;
+    may: see ``competing``. The rule must be one of which ``split.search`` needs the general case for nothing but
+    ``min_samples_leaf`` and drawn cuts, or ``monotone_split.search`` for nothing but these and bounds, and the counts
+    must be complete.
     """
     rules = NodeRules(*rules)
     layout, histograms = HistogramLayout(*layout), HistogramArrays(*histograms)
     criterion, results = Criterion(*criterion), Splits(*results)
     of, counts, starts, t = histograms.of, histograms.counts, layout.starts, layout.features.shape[0]
     counted = counts.shape[1] > 0
-    some_cuts, some_features = rules.cuts.shape[0] > 0, rules.features.shape[0] > 0
+    some_cuts, some_features = rules.cuts.shape[0] > 0, may.shape[0] > 0
     of_sums = 257 if kinds is not None or (held is not None and some_cuts) else 0
     scratch = SearchScratch(
         np.empty(of_sums, np.int64), np.empty(of_sums, np.int64),
@@ -61,16 +48,11 @@ def search(layout, kinds, new_pairs, node, histograms, criterion, rules, held, r
     )  # fmt: skip
     least, shared = least_units(criterion.units[1], criterion.rule[1]), np.empty((new_pairs.shape[0], 0), np.int64)
     words, sums_of_nodes = np.empty((2 if some_cuts else 0, t), np.int64), np.empty((2, 2), np.int64)
-    may, drawn = np.empty((2 if some_features else 0, t), np.bool_), np.empty(0, np.int32)
-    if some_features:
-        drawn = np.empty(min(rules.features[0], t), np.int32)
     for i in range(new_pairs.shape[0]):
         for side in range(2):
             v = new_pairs[i, side]
             if v >= 0 and node[v, STATE] == NEW:
                 sums_of_nodes[side, 0], sums_of_nodes[side, 1] = node[v, SUM_G], node[v, SUM_H]
-                if some_features:
-                    draw_features(rules.features, v, node[v, DEPTH], drawn, may[side])
                 if some_cuts:
                     of_stream = rules.cuts[0], rules.cuts[1], rules.cuts[2], rules.cuts[3]
                     draw_words(sums_of_nodes[side : side + 1], layout.features, *of_stream, words[side : side + 1])
@@ -86,17 +68,18 @@ def search(layout, kinds, new_pairs, node, histograms, criterion, rules, held, r
                     slot = node[v, SLOT]
                     sums = NodeSums(node[v, END] - node[v, BEGIN], True, node[v, SUM_G], node[v, SUM_H])
                     cells, of_counts = of[slot], counts[slot if counted else 0]
-                    compete = may[side if some_features else 0 : side + 1]
+                    line = 2 * i + side
+                    compete = may[line if some_features else 0 : line + 1]
                     drawn_words = words[side if some_cuts else 0 : side + 1]
                     if held is None:  # decided when this is compiled
                         _search_node(
                             cells, of_counts, sums, layout, kinds, criterion, least, begin, end, scratch, compete,
-                            drawn_words, results, 2 * i + side,
+                            drawn_words, results, line,
                         )  # fmt: skip
                     else:
                         _search_held_node(
-                            rules.bounds[v], rules.directions[0, 0], cells, of_counts, sums, layout, kinds, criterion,
-                            least, begin, end, scratch, compete, drawn_words, results, 2 * i + side,
+                            rules.bounds[v], rules.of_features[0, DIRECTIONS], cells, of_counts, sums, layout, kinds,
+                            criterion, least, begin, end, scratch, compete, drawn_words, results, line,
                         )  # fmt: skip
             begin = end
 

@@ -23,9 +23,11 @@ from gpuboost.boosting import boost
 from gpuboost.errors import InputError
 from gpuboost.growth import DepthWise, LeafWise, Oblivious
 from gpuboost.kernels.growth import repeated_rounds as kernel
+from gpuboost.learners import RandomByLevel, RandomByNode, RandomGroups
 from gpuboost.recipe import Recipe
-from gpuboost.steps import automatic
-from gpuboost.types import Limits, Progress
+from gpuboost.sampling import UniformSampling
+from gpuboost.steps import GradientStep, automatic
+from gpuboost.types import Interactions, Limits, Progress
 
 __all__ = ["counted"]
 
@@ -158,6 +160,35 @@ def test_rounds_of_leaf_values_within_bounds(
         assert counted.calls == [5, 5, 1]
 
 
+@pytest.mark.parametrize(
+    ("more", "growth", "rule"),
+    crossed(
+        [
+            {},
+            {"learners": RandomByNode(2)},
+            {"learners": RandomByLevel(3), "sampling": UniformSampling(0.6)},
+            {"learners": RandomGroups(3), "limits": {"reg_alpha": 0.1}},
+            {"limits": {"directions": (1, 0, -1, 0), "extra_trees": True}, "step": GradientStep()},
+            {"limits": {"min_samples_leaf": 7, "random_strength": 1.0}},
+            {"langevin": gb.Langevin(allow_unproven=True)},
+            {"loss": losses.Softmax(3)},
+        ],
+        [DepthWise(Limits(32, 5)), LeafWise(Limits(31, 62))],
+        [(Interactions(((0, 1), (1, 2, 3))),), (Interactions(((0, 1, 2, 3),), 2, (0, 0, 1, 2)),)],
+    ),
+)
+def test_rounds_of_trees_whose_paths_are_restricted(
+    more: dict[str, Any], growth: Any, rule: Interactions, counted: Counted
+) -> None:
+    more = {"loss": losses.SquaredError(), **more}
+    several = more["loss"].n_outputs > 1
+    case = random_case(5, 300, 4, target="3" if several else "real", categorical=0.0, weights="whole")
+    limits = replace(growth.limits, interactions=rule, **more.pop("limits", {}))
+    recipe = Recipe(more.pop("loss"), 12, 0.3, replace(growth, limits=limits), **more)
+    assert watched(recipe, case, Cpu(1), together=5) == watched(recipe, case, Reference())
+    assert counted.calls == [5, 5, 1]
+
+
 def test_sparse_rows_and_deep_trees(counted: Counted) -> None:
     case = random_case(6, 300, 4)
     case = replace(case, data=sparse(case.data))
@@ -238,6 +269,7 @@ def test_gradients_that_are_no_numbers_are_refused_by_the_verbs(counted: Counted
         {"growth": DepthWise(Limits(4, 2, directions=(1, 0, 0), path_smooth=3.0))},
         {**QUANTILES, "growth": DepthWise(Limits(4, 2, directions=(1, 0, 0)))},
         {"growth": Oblivious(Limits(4, 2, reg_alpha=0.1))},
+        {"growth": Oblivious(Limits(4, 2, interactions=Interactions(((0, 1), (2,)))))},
         {"growth": DepthWise(Limits(2, 1))},
         {"growth": LeafWise(Limits(4_000, 62, min_samples_leaf=3))},
         {"growth": LeafWise(Limits(4_000, 62))},  # splits of which are speculative

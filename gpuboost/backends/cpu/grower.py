@@ -27,6 +27,7 @@ from gpuboost.backends.host.workspace import Workspace
 from gpuboost.backends.numerics.forced_splits import cut_of
 from gpuboost.kernels.common.records import ChildLimits, NodeRules
 from gpuboost.kernels.growth import partition
+from gpuboost.kernels.splits.competing import DIRECTIONS
 from gpuboost.records import dataclass
 from gpuboost.types import Array, Candidates, Cuts, Limits, Nodes, Structure, Target
 
@@ -58,7 +59,7 @@ class OneCall:
     @property
     def directions(self) -> NDArray[np.int64]:
         """(d,) the direction of each feature, if leaf values have bounds."""
-        directions: NDArray[np.int64] = NodeRules(*self.arguments[-1]).directions[0, 0]
+        directions: NDArray[np.int64] = NodeRules(*self.arguments[-1]).of_features[0, DIRECTIONS]
         return directions
 
     def of_finish(self, leaf_of_row: Array, fields: tuple[Array, ...], sums: tuple[Array, ...]) -> tuple[Any, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import combinations
 
 import numba
 import numpy as np
@@ -34,7 +35,7 @@ from gpuboost.kernels.growth import small_general_trees as general
 from gpuboost.kernels.growth import small_oblivious_trees as oblivious
 from gpuboost.kernels.growth import small_trees as kernel
 from gpuboost.keys import Key, Stream
-from gpuboost.types import Candidates, Limits, Noise, Target
+from gpuboost.types import Candidates, Interactions, Limits, Noise, Target
 
 SIZES = st.sampled_from([1, 8, 50, 200, 10**9])
 
@@ -167,14 +168,42 @@ def test_leaf_values_within_bounds(
             assert structure_bytes(TEAMS[threads].grow(bins, target, 0, candidates, limits)) == expected
 
 
+@settings(max_examples=examples(100))
+@given(
+    st.integers(0, 10**6), st.sampled_from([30, 150, 1500]), st.sampled_from(GRADIENT_KINDS),
+    st.sampled_from([1, 20]), st.sampled_from(["depthwise", "leafwise"]), st.sampled_from([0.0, 0.3]),
+    st.sampled_from([((0, 1), (2, 3)), ((0,), (1, 2, 3)), tuple(combinations(range(4), 2)) * 6]), st.integers(0, 3),
+    st.sampled_from(["all", "cuts", "nodes", "levels"]), st.sampled_from([0.0, 0.4]),
+)  # fmt: skip
+def test_paths_of_restricted_features(
+    seed: int, n: int, kind: str, least: int, growth: str, alpha: float, sets: tuple[tuple[int, ...], ...], most: int,
+    drawn: str, categorical: float,
+) -> None:  # fmt: skip
+    """Also sets of more than 32 bits, and features of which a node draws some."""
+    data, key = random_case(seed, n, 4, categorical=categorical).data, Key.root(seed)
+    limits = Limits(31, 6, least, growth=growth, reg_alpha=alpha, interactions=Interactions(sets, most))
+    target = Target(0, None, random_gradients(np.random.default_rng(seed), n, kind))
+    candidates = Candidates(
+        np.arange(data.cuts.n_features, dtype=np.int32),
+        by_node=(2, key / Stream.LEARNERS / 3) if drawn in ("nodes", "levels") else None,
+        by_level=drawn == "levels",
+        cuts=key / Stream.EXTRA_TREES / 3 if drawn == "cuts" else None,
+    )
+    expected = structure_bytes(Reference().grow(data, target, 0, candidates, limits))
+    for bins in (data, sparse(data, seed=n)):
+        for threads in (1, 3):
+            assert structure_bytes(TEAMS[threads].grow(bins, target, 0, candidates, limits)) == expected
+
+
 def test_a_tree_within_bounds_without_room_is_grown_on_in_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The bounds of nodes are kept from call to call."""
+    """The bounds of nodes are kept from call to call, and their paths are found again."""
     monkeypatch.setattr(histograms, "FIRST_SLOTS", 2)
     monkeypatch.setattr(histograms, "FIRST_BYTES", 0)
     made, compiled = list[int](), general.grow_within_bounds
     monkeypatch.setattr(general, "grow_within_bounds", lambda *given: made.append(1) or compiled(*given))
     data = random_case(12, 300, 6, categorical=0.0).data
-    growth = DepthWise(Limits(60, 6, directions=(1, -1, 0, 1, 0, 0), reg_alpha=0.1))
+    held = {"directions": (1, -1, 0, 1, 0, 0), "reg_alpha": 0.1}
+    growth = DepthWise(Limits(60, 6, **held, interactions=Interactions(((0, 1, 2), (2, 3, 4, 5)))))
     gradients = random_gradients(np.random.default_rng(3), 300, "plain")
     found = grow(Cpu(1), growth, data, gradients)
     assert len(made) > 1
@@ -221,10 +250,11 @@ def test_no_leaf_wise_tree_waits_for_the_kernel(
     [
         (DepthWise(Limits(31, 5, 3)), "general", "grow"),
         (LeafWise(Limits(31, 62, 3)), "general", "grow"),
+        (DepthWise(Limits(31, 5, interactions=Interactions(((0, 1, 2),)))), "general", "grow"),
         (DepthWise(Limits(31, 5, max_delta_step=0.5)), "bounded", "grow_within_bounds"),
         (LeafWise(Limits(31, 62, 3, reg_alpha=0.5)), "bounded", "grow_within_bounds"),
     ],
-    ids=["depth", "leaf", "bounded", "bounded leaf"],
+    ids=["depth", "leaf", "interactions", "bounded", "bounded leaf"],
 )
 @pytest.mark.parametrize("is_there", [False, True])
 def test_no_tree_that_needs_a_kernel_of_its_own_waits_for_it(

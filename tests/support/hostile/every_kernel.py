@@ -385,13 +385,17 @@ def _repeated() -> Iterator[tuple[str, Callable[[], object]]]:
     for categories, drawn, least in product((None, [1]), node_draws, (1, 7)):
         given = {**drawn, "categorical_features": categories, "n_estimators": 20, "min_samples_leaf": least}
         yield f"repeated, {given}", lambda given=given: repeated(given)
-    bounds: tuple[dict[str, Any], ...] = (
+    sets = [[0, 1], [1, 2, 3, 4]]
+    rules: tuple[dict[str, Any], ...] = (
         {"reg_alpha": 0.3},
         {"monotonic_cst": [1, 0, -1, 0, 0], "min_samples_leaf": 7},
         {"max_delta_step": 0.2, "extra_trees": True},
+        {"interaction_cst": sets},
+        {"interaction_cst": sets, "learners": gb.RandomByNode(2), "min_samples_leaf": 7},
+        {"interaction_cst": "pairwise", "reg_alpha": 0.3},
     )
-    for categories, held in product((None, [1]), bounds):
-        given = {**held, "categorical_features": categories, "n_estimators": 20}
+    for categories, rule in product((None, [1]), rules):
+        given = {**rule, "categorical_features": categories, "n_estimators": 20}
         yield f"repeated, {given}", lambda given=given: repeated(given)
     for categories, several, drawn in product((None, [1]), ({}, classes), ({}, {"sampling": 0.5})):
         given = {**several, **drawn, "categorical_features": categories, "n_estimators": 20}

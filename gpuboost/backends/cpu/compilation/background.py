@@ -2,9 +2,10 @@
 
 ``large_trees.grow`` takes as long as all other kernels of a fit together: until it is on disk, the pool of threads
 divides the steps of a tree. Until ``small_trees.grow`` is, small leaf-wise trees are grown by the same steps, until
-those of ``small_general_trees`` are, those whose leaves need several rows, whose leaf values have bounds, or whose
-nodes draw cuts or features, and until ``small_oblivious_trees.grow`` is, oblivious ones. Until the kernels of
-prediction are on disk, NumPy predicts few rows. So no fit waits for the ones, and no first prediction for the others.
+those of ``small_general_trees`` are, those of more rules (leaves of several rows, bounds of leaf values, restricted
+paths, cuts or features that nodes draw), and until ``small_oblivious_trees.grow`` is, oblivious ones. Until the
+kernels of prediction are on disk, NumPy predicts few rows. So no fit waits for the ones, and no first prediction for
+the others.
 """
 
 from __future__ import annotations

@@ -7,15 +7,20 @@ from numpy.typing import NDArray
 
 from gpuboost.backends.numerics.interactions import PathRule
 from gpuboost.kernels.splits.interactions import mark_allowed
-from gpuboost.types import Array, Cuts, Interactions
+from gpuboost.types import Array
+
+
+def lines_of(rule: PathRule) -> NDArray[np.int64]:
+    """(2 + words, d) the rule by features, as ``NodeRules`` has it below the directions."""
+    return np.vstack([np.full(len(rule.columns), rule.most), rule.columns, *rule.sets.T]).astype(np.int64)
 
 
 class InteractionPaths:
     """The parent of every searched node, and the rule for the features of a path."""
 
-    def __init__(self, interactions: Interactions, cuts: Cuts, features: Array) -> None:
+    def __init__(self, rule: PathRule, features: Array) -> None:
         """features (t,): the tree's candidate features."""
-        self._rule, self._features = PathRule.of_features(interactions, cuts), features
+        self._rule, self._features = rule, features
         self._parent = np.full(1, -1, np.int64)
 
     def lengthen(self, new_pairs: NDArray[np.int64], node: NDArray[np.int64]) -> None:

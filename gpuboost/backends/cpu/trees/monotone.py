@@ -38,10 +38,10 @@ class Bounds:
         self._inherit(new_pairs, node)
         return self._bounds, self._of_some
 
-    def with_room(self, most_nodes: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """The bounds (v, 3), with room for so many nodes, and the directions (1, 1, d) of all features."""
+    def with_room(self, most_nodes: int) -> NDArray[np.float64]:
+        """The bounds (v, 3), with room for so many nodes."""
         self._make_room(most_nodes)
-        return self._bounds, self._of_all.reshape(1, 1, -1)
+        return self._bounds
 
     def search_of(self, v: int) -> Callable[..., None]:
         """The same for node v alone, which is the first of a table of its own, and was searched before."""

@@ -1,7 +1,7 @@
 """Levels of a small tree: one call of the kernel ``small_trees.grow`` does several of them.
 
-Where leaves need several rows, their values have bounds, or nodes draw cuts or features, a kernel of
-``small_general_trees`` does them all, on one thread; so does ``small_oblivious_trees.grow`` where nodes share splits.
+Where leaves need several rows, their values have bounds, paths are restricted, or nodes draw cuts or features, a kernel
+of ``small_general_trees`` does them all, on one thread; where nodes share splits, ``small_oblivious_trees.grow`` does.
 
 A leaf-wise tree has one split in each level. One thread grows all of it in one call; several threads have too little
 to do in such a level, and split more leaves at once, speculatively (``best_first``).
@@ -36,7 +36,7 @@ MOST_ONE_BY_ONE = 2_048  # leaves; every choice of one looks at all nodes, so sp
 CHUNKS_PER_THREAD = 1  # of a level's work
 MOST_RESULTS = 1 << 20  # (node, feature) pairs up to which a team has room for results
 PLAIN, GENERAL, BOUNDED, OBLIVIOUS = "", "general-", "bounded-", "oblivious-"
-"""Variants of kernels: for plain trees, for leaves of several rows and nodes that draw, for bounded leaf values"""
+"""Variants of kernels: for plain trees, for those of more rules, for bounded leaf values, and for oblivious trees"""
 
 NO_SHARED = np.empty((0, 0), np.int64)
 NO_RESULTS = np.empty((0, 0)), np.empty((0, 0, 4), np.int64), np.empty((0, 0, 8), np.uint32)

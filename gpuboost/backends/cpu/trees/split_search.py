@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.backends.cpu.trees.histograms import Histograms
-from gpuboost.backends.cpu.trees.interactions import InteractionPaths
+from gpuboost.backends.cpu.trees.interactions import InteractionPaths, lines_of
 from gpuboost.backends.cpu.trees.layout import NO_LONGS, Layout, SortedColumns, even
 from gpuboost.backends.cpu.trees.monotone import Bounds
 from gpuboost.backends.cpu.trees.nodes import NodeTable
@@ -20,6 +20,8 @@ from gpuboost.backends.cpu.trees.partition import RowsByNode
 from gpuboost.backends.host.threads import ThreadPool
 from gpuboost.backends.numerics.feature_subsets import features_of
 from gpuboost.backends.numerics.forced_splits import ForcedCut
+from gpuboost.backends.numerics.interactions import PathRule
+from gpuboost.backends.numerics.monotone import of_features
 from gpuboost.backends.numerics.split_costs import charge
 from gpuboost.kernels.common import nodes as table
 from gpuboost.kernels.common.normal_table import TABLE
@@ -99,8 +101,9 @@ class Search:
         self.criterion, self._cuts_of_all = Criterion(units, rule, self.root), cuts
         self._quick = all_packed and not limits.signed and len(self.root) == 0
         self.counts_rows = limits.min_samples_leaf > 1
-        self._of_gains = limits.interactions is None and candidates.weights is None
-        self._of_gains = self._of_gains and candidates.costs is None and limits.path_smooth == 0.0
+        self._of_gains = candidates.weights is None and candidates.costs is None and limits.path_smooth == 0.0
+        self._path_rule = None if limits.interactions is None else PathRule.of_features(limits.interactions, cuts)
+        self._of_features = self._rules_of_features()
         self.begin(rows_per_h, smoothing)
 
     def begin(self, rows_per_h: float, smoothing: float) -> None:
@@ -115,8 +118,8 @@ class Search:
         self.bounds = self._paths = None
         if limits.bounded:
             self.bounds = Bounds(self._cuts_of_all, features, limits, self.units, smoothing)
-        if limits.interactions is not None:
-            self._paths = InteractionPaths(limits.interactions, self._cuts_of_all, features)
+        if self._path_rule is not None:
+            self._paths = InteractionPaths(self._path_rule, features)
 
     def draw_by(self, candidates: Candidates, output: int) -> None:
         """Draw from the streams of such candidates, which are otherwise the same."""
@@ -140,12 +143,12 @@ class Search:
 
     @property
     def is_general(self) -> bool:
-        """True if that call is one of ``small_general_trees``: rows count, nodes draw, or leaf values have bounds."""
+        """True if that call is one of ``small_general_trees``, which see."""
         draws = self._cuts is not None or self._candidates.by_node is not None or self.gain_noise is not None
-        return draws or self.counts_rows or self.bounds is not None
+        return draws or self.counts_rows or self.bounds is not None or self._path_rule is not None
 
     def rules(self, most_nodes: int) -> NodeRules:
-        """Streams from which the nodes of a tree of up to so many draw, and bounds of their values."""
+        """Streams from which the nodes of a tree of up to so many draw, and rules of their values and features."""
         cuts = NO_LONGS if self._cuts is None else np.array(self._cuts.words, np.int64)
         candidates, features = self._candidates, NO_LONGS
         if candidates.by_node is not None:
@@ -154,9 +157,17 @@ class Search:
             streams = node_streams(key.stream, min(levels, most_nodes), by_level=candidates.by_level)
             *seed, iteration, _ = key.words
             features = np.concatenate([[count, candidates.by_level, *seed, iteration], streams])
-        within = (NO_GAINS, NO_SPLITS) if self.bounds is None else self.bounds.with_room(most_nodes)
+        bounds = NO_GAINS if self.bounds is None else self.bounds.with_room(most_nodes)
         noise = NO_SETS if self.gain_noise is None else words_of_noise(self.gain_noise)
-        return NodeRules(cuts, features, *within, noise)
+        return NodeRules(cuts, features, bounds, self._of_features, noise)
+
+    def _rules_of_features(self) -> NDArray[np.int64]:
+        """``NodeRules.of_features``."""
+        limits, rule = self._limits, self._path_rule
+        if rule is None and not limits.bounded:
+            return NO_SPLITS
+        directions = of_features(limits.directions, self._cuts_of_all)
+        return np.vstack([directions, *([] if rule is None else lines_of(rule))])[None]
 
     @property
     def some_features(self) -> bool:
