@@ -24,8 +24,9 @@ from gpuboost.kernels.splits.competing import DIRECTIONS
 from gpuboost.kernels.splits.gain import SMOOTHING
 from gpuboost.kernels.splits.packed_split import MOST_RIDGE
 
-GRADIENTS, PACK, GROW, FINISH, NEWTON, ADD, BOUND, REFRESH, SCALE, SUM = range(10)  # places of the kernels' addresses
-LEAST_ROWS, LEAST_H, RIDGE, ALPHA, MOST = range(5)  # places of the limits
+GRADIENTS, PACK, GROW, FINISH, NEWTON, ADD, BOUND, REFRESH, SCALE, SUM, ALONG_PATHS = range(11)
+"""Places of the kernels' addresses"""
+LEAST_ROWS, LEAST_H, RIDGE, ALPHA, MOST, PATH_SMOOTH = range(6)  # places of the limits
 ROWS_PER_H = 4  # its place in the rule
 KEPT, LENGTH, MODEL_SCALE = range(3)  # places in the shrinkage
 BITS_G, BITS_H = 31, 32  # of ``fixed_point.scale``
@@ -34,6 +35,12 @@ call = called_at(types.none)
 call_pack = called_at(types.Tuple((types.float64, types.float64, types.int64, types.int64)))
 call_number = called_at(types.float64)
 call_grow = called_at(types.UniTuple(types.int64, 2))
+
+
+@kernel
+def _smoothing(limits, h, weight):
+    """S of path smoothing: see ``Limits.smoothing``."""
+    return limits[PATH_SMOOTH] * h / max(weight, 1.0)
 
 
 @kernel
@@ -47,7 +54,8 @@ def _make_root(table, used, rows, slots, free_slots, criterion, weight, limits, 
         rows[i] = i
     for i in range(free_slots.shape[0]):
         slots[i] = free_slots[i]
-    criterion.rule[ROWS_PER_H], criterion.rule[SMOOTHING] = weight / max(sum_h, 1), 0.0
+    criterion.rule[ROWS_PER_H] = weight / max(sum_h, 1)
+    criterion.rule[SMOOTHING] = _smoothing(limits, sum_h * criterion.units[1], weight)
     heavy = sum_h > 0 and sum_h * criterion.units[1] >= 2.0 * limits[LEAST_H]
     can_split = max_depth > 0 and rows.shape[0] >= limits[LEAST_ROWS] and heavy
     root = table.node[0]
@@ -92,10 +100,11 @@ def _take_out(addresses, growth, v, trees, begin, sums, leaf_of_row):
 
 
 @kernel
-def _sum_leaves(addresses, g, h, multiplicity, weight, leaf_of_row, sum_g, sum_h):
-    """The exact sums of all rows of each leaf; False, and nothing written, if a gradient is no number.
+def _sum_nodes(addresses, g, h, multiplicity, weight, leaf_of_row, left, right, sum_g, sum_h):
+    """The exact sums of all rows of each node; False, and nothing written, if a gradient is no number.
 
-    g, h (n,) float32; weight: sum of the multiplicities; sum_g, sum_h (v,) float64.
+    g, h (n,) float32; weight: sum of the multiplicities; left, right (v,) int32, 0 at leaves, and sum_g, sum_h (v,)
+    float64.
     """
     n = np.int64(g.shape[0])
     scale_g = call_number(addresses[SCALE], (g, multiplicity, weight, np.int64(BITS_G)))
@@ -105,6 +114,10 @@ def _sum_leaves(addresses, g, h, multiplicity, weight, leaf_of_row, sum_g, sum_h
     sums = np.zeros((sum_g.shape[0], 2), np.int64)
     call(addresses[SUM], (g, h, multiplicity, scale_g, scale_h, leaf_of_row, np.int64(0), n, sums))
     unit_g, unit_h = 1.0 / scale_g, 1.0 / scale_h
+    for v in range(sum_g.shape[0] - 1, -1, -1):  # children come after their parent
+        if left[v] > 0:
+            for i in range(2):
+                sums[v, i] = sums[left[v], i] + sums[right[v], i]
     for v in range(sum_g.shape[0]):
         sum_g[v], sum_h[v] = sums[v, 0] * unit_g, sums[v, 1] * unit_h
     return True
@@ -134,16 +147,21 @@ def _score(addresses, value, sizes, room, leaves, scores):
 
 
 @kernel
-def _value(addresses, time, output, trees, begin, end, sums, limits, of_features, of_noise):
-    """Compute the leaf values of a tree. of_features: see NodeRules."""
+def _value(addresses, time, output, trees, begin, end, sums, weight, limits, of_features, of_noise):
+    """Compute the leaf values of a tree. weight: of the rows of the sums; of_features: see NodeRules."""
     v, feature, value = end - begin, trees.feature[begin:end], trees.value[begin:end]
-    of_values = (feature, sums[0, :v], sums[1, :v], limits[RIDGE], limits[ALPHA], limits[MOST], value)
-    call(addresses[NEWTON], of_values)
+    left, right, sum_g, sum_h = trees.left[begin:end], trees.right[begin:end], sums[0, :v], sums[1, :v]
+    penalties = limits[RIDGE], limits[ALPHA], limits[MOST]
+    if addresses[ALONG_PATHS] == 0:
+        call(addresses[NEWTON], (feature, sum_g, sum_h, *penalties, value))
+    else:
+        smoothing = _smoothing(limits, sum_h[0], weight)
+        call(addresses[ALONG_PATHS], (feature, left, right, sum_g, sum_h, *penalties, smoothing, value))
     if of_noise is not None:
-        disturb_values(of_noise, time, output, feature, sums[1, :v], limits[RIDGE], value)
+        disturb_values(of_noise, time, output, feature, sum_h, limits[RIDGE], value)
     if addresses[BOUND] == 0:
         return
-    of_nodes = (feature, trees.left[begin:end], trees.right[begin:end], trees.cover[begin:end])
+    of_nodes = (feature, left, right, trees.cover[begin:end])
     for refined in range(2):  # the values of this step, and those that a refinement of it would leave
         ridge = 0.0 if refined == 1 else limits[RIDGE]
         call(addresses[BOUND], (*of_nodes, of_features[0, DIRECTIONS], ridge, refined == 1, value))
@@ -169,11 +187,11 @@ def repeat(times, addresses, of_gradients, g, h, of_packing, growth, free_slots,
     A round is not done if a gradient is no number, if the tables have no room for one of its trees, or if units are so
     coarse that its splits need the general search: the caller's verbs know what to do then.
 
-    addresses: (10,) int64 of kernels, 0 for those that are not called. of_gradients: arguments of the loss's, which
+    addresses: (11,) int64 of kernels, 0 for those that are not called. of_gradients: arguments of the loss's, which
     writes g and h, (k, n) float32; of_packing: multiplicities, their sum, and the integers, for ``scale_and_pack``.
     growth: arguments of ``small_trees.grow`` for the first level of a tree, or of a kernel of ``small_general_trees``,
     of which the streams go on with each round; free_slots: the stack of slots that it begins with.
-    limits: (5,) float64: least rows of a split, least h of a child, ridge, alpha, largest leaf value.
+    limits: (6,) float64: least rows of a split, least h of a child, ridge, alpha, largest leaf value, path smoothing.
     trees: fields of ``RepeatedTrees``, with room for ``times`` * k of the largest trees; sums (2, v) float64, with room
     for one, and leaves (k, n) int32 are scratch memory.
     of_scores: fields of ``RoundScores``. sizes (times * k,) int64: output, numbers of nodes of the trees, which follow
@@ -211,11 +229,13 @@ def repeat(times, addresses, of_gradients, g, h, of_packing, growth, free_slots,
             _take_out(addresses, of_tree, used, made, begin, sums, leaf_of_row[:settled])
             if of_draws is not None:
                 settle(of_draws, made, begin, end, n_bins, tree_h[output], of_rows[0], leaf_of_row)
+            of_sums = of_rows[1]
             if addresses[SUM] != 0:  # the tree's own sums are of other gradients
-                of_all = (g[output], h[output], multiplicity, weight, leaf_of_row)
-                if not _sum_leaves(addresses, *of_all, sums[0, :used], sums[1, :used]):
+                of_all, of_sums = (g[output], h[output], multiplicity, weight, leaf_of_row), weight
+                children = made.left[begin:end], made.right[begin:end]
+                if not _sum_nodes(addresses, *of_all, *children, sums[0, :used], sums[1, :used]):
                     return time
-            _value(addresses, time, output, made, begin, end, sums, limits, growth[15][3], of_noise)
+            _value(addresses, time, output, made, begin, end, sums, of_sums, limits, growth[15][3], of_noise)
             sizes[time * k + output] = used
         _score(addresses, made.value[begin_of_round:], sizes[time * k :], sums[0], leaves, RoundScores(*of_scores))
         _advance(growth[15])

@@ -26,7 +26,7 @@ from gpuboost.kernels.growth.next_level import split_next
 from gpuboost.kernels.histograms import histogram
 from gpuboost.kernels.splits import packed_search, split
 from gpuboost.kernels.splits.competing import DIRECTIONS, competing, parents_of
-from gpuboost.kernels.splits.gain import ALPHA
+from gpuboost.kernels.splits.gain import ALPHA, SMOOTHING
 from gpuboost.kernels.splits.monotone_split import inherit
 from gpuboost.kernels.splits.random_strength import keep_winners
 
@@ -69,7 +69,7 @@ def _grow(held, kinds, level, limits, nodes, layout, columns, rows, histograms, 
         )
         if held is not None:  # decided when this is compiled
             of_rules = NodeRules(*rules)
-            penalties = rule.rule[0], rule.rule[ALPHA], 0.0
+            penalties = rule.rule[0], rule.rule[ALPHA], rule.rule[SMOOTHING]
             inherit(new_pairs, node, of_rules.of_features[0, DIRECTIONS], rule.units, *penalties, of_rules.bounds)
         may = competing(new_pairs, parent, node, features, rules)
         packed_search.search(layout, kinds, new_pairs, node, histograms, criterion, rules, held, may, found)
@@ -100,5 +100,5 @@ def grow_within_bounds(
     step, until, part, first, last, kinds, results, level, limits, nodes, layout, columns, rows, histograms, criterion,
     team,
 ):  # fmt: skip
-    """The same where leaf values have bounds, or ``reg_alpha`` brings them nearer to 0; no path smoothing."""
+    """The same where leaf values have bounds, or ``reg_alpha`` or path smoothing changes them."""
     return _grow(True, kinds, level, limits, nodes, layout, columns, rows, histograms, criterion, team)

@@ -53,7 +53,7 @@ from gpuboost.kernels.splits.gain import (
 _LOW = np.int64(0xFFFF_FFFF)
 _FARTHEST = 2.0**32  # values in units of g / h are nearer to 0; to clip there lowers no score
 _ONE, _NONE, _MARGIN = np.float32(1.0), np.float32(0.0), np.float32(2.0**-16)
-_REFUSED, _LEAST = np.float32(-np.inf), np.int32(-(2**31))
+_REFUSED, _LEAST, _FAR_ABOVE = np.float32(-np.inf), np.int32(-(2**31)), np.float32(2.0**126)
 _SIGN = np.int32(0x7FFF_FFFF)
 BELOW = 1.0 - 2.0**-20  # a factor of more than the roundings of a number to float32
 
@@ -187,11 +187,12 @@ def best_held_set(g, h, n, n_bins, totals, units, rule, bounds, word, out, left_
 
 
 @kernel
-def _estimate(running, cuts, shift, total, least, alpha, ridge, low, high, direction, about):
+def _estimate(running, cuts, shift, total, least, alpha, ridge, low, high, direction, smoothed, about):
     """about[b]: no less than the score of both sides of a cut in units of g^2 / h; -inf if it is not allowed.
 
     running: packed sums of each cut's left side, but for ``shift``. alpha, ridge, low and high, float32, are in units
     of g, of h, and of g / h; alpha is not above the true one, so that no gradient is taken for smaller than it is.
+    smoothed: S, the value above, in the same units, and what each estimate is raised by; None without path smoothing.
     """
     wide_vectors()
     for b in range(cuts):
@@ -206,11 +207,29 @@ def _estimate(running, cuts, shift, total, least, alpha, ridge, low, high, direc
         y = c - alpha if c > alpha else c + alpha if c < -alpha else _NONE
         v, w = -x * r, -y * s
         v, w = low if v < low else high if v > high else v, low if w < low else high if w > high else w
+        of_v, of_w, raised = abs(a * r) + abs(v), abs(c * s) + abs(w), _NONE  # what the roundings are in proportion to
+        if smoothed is not None:  # decided when this is compiled
+            smoothing, above, raised = smoothed
+            own, other_own = np.float32(np.uint32(left_h)), np.float32(np.uint32(right_h))
+            own, other_own = own / (own + smoothing), other_own / (other_own + smoothing)
+            v, w = own * v + (_ONE - own) * above, other_own * w + (_ONE - other_own) * above
+            v, w = low if v < low else high if v > high else v, low if w < low else high if w > high else w
+            of_v, of_w = own * of_v + abs(above), other_own * of_w + abs(above)
         of_left, of_right = -(v * (x + x + p * v)), -(w * (y + y + q * w))
-        sizes = abs(v * a) + abs(of_left) + abs(w * c) + abs(of_right)
-        unsure = _MARGIN * (abs(a * r) + abs(v) + abs(c * s) + abs(w))
-        allowed = (left_h >= least) & (right_h >= least) & (direction * (v - w) <= unsure)
-        about[b] = (of_left + of_right) + _MARGIN * sizes if allowed else _REFUSED
+        if smoothed is None:  # the score is largest at such a value, so that an error of the value lowers it little
+            sizes = abs(v * a) + abs(of_left) + abs(w * c) + abs(of_right)
+        else:
+            sizes = of_v * (abs(a) + p * of_v) + of_w * (abs(c) + q * of_w)
+        allowed = (left_h >= least) & (right_h >= least) & (direction * (v - w) <= _MARGIN * (of_v + of_w) + raised)
+        about[b] = (of_left + of_right) + _MARGIN * sizes + raised if allowed else _REFUSED
+
+
+@kernel
+def _in_units(smoothing, above):
+    """S and the value above as ``_estimate`` has them. Where they are too large or small for float32, all is exact."""
+    is_small = above != 0.0 and abs(above) < 2.0**-60
+    raised = _FAR_ABOVE if smoothing > 2.0**40 or is_small else _NONE
+    return np.float32(smoothing), np.float32(above), raised
 
 
 @kernel
@@ -238,26 +257,32 @@ def _first_of_largest(about, cuts):
 @inlined
 def _gain(left, total, units, ridge, within):
     """The exact gain of a cut. left: packed sums of its left side."""
-    alpha, low, high, direction, parent, _ = within
+    alpha, low, high, direction, parent, _, smoothing, above = within
     right = total - left
     g, h = soft_threshold((left >> 32) * units[0], alpha), (left & _LOW) * units[1]
     other_g, other_h = soft_threshold((right >> 32) * units[0], alpha), (right & _LOW) * units[1]
-    return both_within(g, h, other_g, other_h, ridge, low, high, 0.0, 0.0, direction) - parent
+    return both_within(g, h, other_g, other_h, ridge, low, high, smoothing, above, direction) - parent
 
 
 @kernel
 def best_within(running, cuts, shift, total, least, units, ridge, within, about):
     """The gain and the place of the best allowed cut, the first of equals; -1.0 and 0 if none gains enough.
 
-    within: reg_alpha, the node's bounds, the feature's direction, the node's own score, and what a gain must exceed.
+    within: reg_alpha, the node's bounds, the feature's direction, the node's own score, what a gain must exceed, S of
+    path smoothing, and the node's value.
     """
-    alpha, low, high, direction, parent, floor = within
+    alpha, low, high, direction, parent, floor, smoothing, above = within
     of_value, of_score = units[1] / units[0], units[1] / (units[0] * units[0])
-    _estimate(
-        running, cuts, shift, total, least, np.float32(alpha / units[0] * BELOW), np.float32(ridge / units[1]),
+    of_node = (
+        np.float32(alpha / units[0] * BELOW), np.float32(ridge / units[1]),
         np.float32(min(max(low * of_value, -_FARTHEST), _FARTHEST)),
-        np.float32(min(max(high * of_value, -_FARTHEST), _FARTHEST)), np.float32(direction), about,
+        np.float32(min(max(high * of_value, -_FARTHEST), _FARTHEST)), np.float32(direction),
     )  # fmt: skip
+    if smoothing > 0.0:
+        smoothed = _in_units(smoothing / units[1], above * of_value)
+        _estimate(running, cuts, shift, total, least, *of_node, smoothed, about)
+    else:
+        _estimate(running, cuts, shift, total, least, *of_node, None, about)
     best, cut, first, address = floor, np.int64(-1), np.int64(_first_of_largest(about, cuts)), about.ctypes.data
     if about[first] == _REFUSED:
         return -1.0, np.int64(0)
@@ -266,7 +291,7 @@ def best_within(running, cuts, shift, total, least, units, ridge, within, about)
         best, cut = gain, first
     for line in range(0, cuts, LANES):
         enough = (best + parent) * of_score
-        may = at_least(address + 4 * line, np.float32(enough - (1.0 - BELOW) * abs(enough)))
+        may = at_least(address + 4 * line, np.float32(enough - (1.0 - BELOW) * (best + abs(parent)) * of_score))
         if cuts - line < LANES:
             may &= (np.uint64(1) << np.uint64(cuts - line)) - np.uint64(1)
         while may:

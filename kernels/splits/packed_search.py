@@ -20,7 +20,7 @@ from gpuboost.kernels.histograms.cells import CELLS_AT_ONCE, complete, read, rea
 from gpuboost.kernels.splits.categories import best_set
 from gpuboost.kernels.splits.competing import DIRECTIONS
 from gpuboost.kernels.splits.extra_trees import allow_only, draw_words, random_cut
-from gpuboost.kernels.splits.gain import ALPHA, NOISE, score, soft_threshold
+from gpuboost.kernels.splits.gain import ALPHA, NOISE, SMOOTHING, score, soft_threshold
 from gpuboost.kernels.splits.monotone_split import best_held_cut, best_held_set, side_score
 from gpuboost.kernels.splits.packed_split import ROOM, best_counted_cut, best_cut, best_random_cut, least_units
 
@@ -78,8 +78,9 @@ def search(layout, kinds, new_pairs, node, histograms, criterion, rules, held, m
                         )  # fmt: skip
                     else:
                         _search_held_node(
-                            rules.bounds[v], rules.of_features[0, DIRECTIONS], cells, of_counts, sums, layout, kinds,
-                            criterion, least, begin, end, scratch, compete, drawn_words, results, line,
+                            (rules.bounds[v, 0], rules.bounds[v, 1], rules.bounds[v, 2]),
+                            rules.of_features[0, DIRECTIONS], cells, of_counts, sums, layout, kinds, criterion, least,
+                            begin, end, scratch, compete, drawn_words, results, line,
                         )  # fmt: skip
             begin = end
 
@@ -135,9 +136,9 @@ def _search_held_node(
 ):  # fmt: skip
     """The same where leaf values have bounds. bounds (3,): those of the node; directions (d,): of all features."""
     gains, splits, left_sets = results.gains[line], results.splits[line], results.left_sets[line]
-    units, rule, starts, low, high = criterion.units, criterion.rule, layout.starts, bounds[0], bounds[1]
+    units, rule, starts, low, high, above = criterion.units, criterion.rule, layout.starts, *bounds
     total, total_g, total_h = (sums.g << 32) + sums.h, sums.g * units[0], sums.h * units[1]
-    parent = side_score(soft_threshold(total_g, rule[ALPHA]), total_h, rule[0], low, high, 0.0, 0.0)
+    parent = side_score(soft_threshold(total_g, rule[ALPHA]), total_h, rule[0], low, high, rule[SMOOTHING], above)
     floor = max(rule[2], NOISE * max(abs(parent), score(total_g, total_h, rule[0])))
     for j in range(first, last):
         begin, size = np.int64(starts[j]), np.int64(starts[j + 1]) - np.int64(starts[j])
@@ -148,13 +149,13 @@ def _search_held_node(
         if kinds is not None:
             is_categorical = kinds[j] == 1
         if not is_categorical and words.shape[0] == 0:
-            within = (rule[ALPHA], low, high, direction, parent, floor)
+            within = (rule[ALPHA], low, high, direction, parent, floor, rule[SMOOTHING], above)
             gains[j] = best_counted_cut(
                 cells, counts, begin, size - 1, total, parent, least, units, rule, sums.rows, within, scratch.running,
                 scratch.about, scratch.places, splits[j],
             )  # fmt: skip
             continue
-        totals, within_bounds, n_bins = (sums.g, sums.h, sums.rows), (low, high, 0.0), layout.n_bins[j]
+        totals, within_bounds, n_bins = (sums.g, sums.h, sums.rows), (low, high, above), layout.n_bins[j]
         for c in range(size if scratch.n.shape[0] > 0 else 0):
             scratch.n[c] = counts[begin + c]
         if kinds is not None and is_categorical:

@@ -128,6 +128,8 @@ HELD: list[dict[str, Any]] = [
     {"directions": (1, 0, -1, 0)},
     {"max_delta_step": 0.3, "directions": (0, 1, 0, 1), "min_samples_leaf": 7},
     {"reg_alpha": 0.1, "max_delta_step": 0.3},
+    {"path_smooth": 3.0},
+    {"path_smooth": 0.5, "directions": (1, 0, -1, 0), "max_delta_step": 0.3},
 ]
 
 
@@ -185,6 +187,22 @@ def test_rounds_of_trees_whose_paths_are_restricted(
     case = random_case(5, 300, 4, target="3" if several else "real", categorical=0.0, weights="whole")
     limits = replace(growth.limits, interactions=rule, **more.pop("limits", {}))
     recipe = Recipe(more.pop("loss"), 12, 0.3, replace(growth, limits=limits), **more)
+    assert watched(recipe, case, Cpu(1), together=5) == watched(recipe, case, Reference())
+    assert counted.calls == [5, 5, 1]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"sampling": UniformSampling(0.6), "learners": RandomGroups(3)},
+        {"sampling": UniformSampling(0.6), "langevin": gb.Langevin(allow_unproven=True)},
+    ],
+    ids=["draws", "noise"],
+)
+def test_leaf_values_along_paths_of_sums_of_all_rows(more: dict[str, Any], counted: Counted) -> None:
+    case = random_case(5, 300, 4, categorical=0.0, weights="whole")
+    growth = DepthWise(Limits(32, 5, path_smooth=3.0))
+    recipe = Recipe(losses.SquaredError(), 12, 0.3, growth, **more)
     assert watched(recipe, case, Cpu(1), together=5) == watched(recipe, case, Reference())
     assert counted.calls == [5, 5, 1]
 
@@ -265,8 +283,7 @@ def test_gradients_that_are_no_numbers_are_refused_by_the_verbs(counted: Counted
     [
         QUANTILES,
         {"growth": Oblivious(Limits(4, 2, min_samples_leaf=3))},
-        {"growth": DepthWise(Limits(4, 2, path_smooth=3.0))},
-        {"growth": DepthWise(Limits(4, 2, directions=(1, 0, 0), path_smooth=3.0))},
+        {"growth": Oblivious(Limits(4, 2, path_smooth=3.0))},
         {**QUANTILES, "growth": DepthWise(Limits(4, 2, directions=(1, 0, 0)))},
         {"growth": Oblivious(Limits(4, 2, reg_alpha=0.1))},
         {"growth": Oblivious(Limits(4, 2, interactions=Interactions(((0, 1), (2,)))))},

@@ -91,13 +91,15 @@ def test_it_finds_what_the_plain_search_finds(
     seeds, st.sampled_from([1, 2, 3, 17, 64, 65, 254, 255]), st.sampled_from([1, 50, 4_000_000]),
     st.sampled_from(["plain", "ties", "sparse", "mixed"]), units_of, units_of, st.sampled_from([0.0, 1.0, 1e15]),
     st.sampled_from([0.0, 1.0, 40.0]), SHARES, SHARES, SHARES, st.booleans(), st.sampled_from([-1, 0, 1]),
-    st.sampled_from([1, 3, 40]),
+    st.sampled_from([1, 3, 40]), st.sampled_from([0.0, 0.0, 1e-9, 0.5, 30.0, 1e20]),
+    st.sampled_from([0.0, 1.0, -0.3, 1e-30]),
 )  # fmt: skip
 def test_it_finds_what_the_plain_search_finds_within_bounds(
     seed: int, n_bins: int, top: int, kind: str, unit_g: float, unit_h: float, ridge: float, least_h: float,
-    alpha: float, low: float, high: float, same_sign: bool, direction: int, least_rows: int,
+    alpha: float, low: float, high: float, same_sign: bool, direction: int, least_rows: int, smoothing: float,
+    above: float,
 ) -> None:  # fmt: skip
-    """alpha: in units of the largest gradient; low and high: in units of the largest value."""
+    """alpha: in units of the largest gradient; low, high, above: of the largest value; smoothing: of the sum of h."""
     if not ridge < packed_split.MOST_RIDGE * unit_h:
         ridge = 0.0
     pairs, units = histogram(seed, n_bins, top, kind), np.array([unit_g, unit_h])
@@ -107,12 +109,13 @@ def test_it_finds_what_the_plain_search_finds_within_bounds(
     low, high = (min(low, high) * value if same_sign else -low * value), max(low, high) * value
     counts = np.random.default_rng(seed).integers(0, 4, size + 2)
     rule = np.zeros(13)
-    rule[:4], rule[10] = (ridge, least_h, 0.0, least_rows), alpha
     sum_g, sum_h = total >> 32, total & 0xFFFF_FFFF
-    of_node = soft_threshold(sum_g * unit_g, alpha), sum_h * unit_h, ridge, low, high, 0.0, 0.0
+    smoothing, above = smoothing * sum_h * unit_h, float(min(max(above * value, low), high))
+    rule[:4], rule[10], rule[12] = (ridge, least_h, 0.0, least_rows), alpha, smoothing
+    of_node = soft_threshold(sum_g * unit_g, alpha), sum_h * unit_h, ridge, low, high, smoothing, above
     parent = monotone_split.side_score(*of_node)
     floor = max(0.0, NOISE * max(abs(parent), score(sum_g * unit_g, sum_h * unit_h, ridge)))
-    within = float(alpha), float(low), float(high), direction, float(parent), float(floor)
+    within = float(alpha), float(low), float(high), direction, float(parent), float(floor), smoothing, above
     own, least = np.concatenate([[5 << 32], pairs, [7 << 32]]), packed_split.least_units(unit_h, least_h)
     g, h = np.empty(size, np.int64), np.empty(size, np.int64)
     cells.read_running(np.concatenate([pairs, np.zeros(size, np.int64)]), True, 0, size - 1, g, h)
@@ -120,7 +123,7 @@ def test_it_finds_what_the_plain_search_finds_within_bounds(
         of_cells, expected, found = n[1 : size + 1], np.full(4, -7, np.int64), np.full(4, -7, np.int64)
         rows = int(of_cells.sum())
         expected_gain = monotone_split.best_held_cut(
-            g, h, of_cells, size - 1, (sum_g, sum_h, rows), units, rule, (low, high, 0.0), direction, False, NO_CUTS,
+            g, h, of_cells, size - 1, (sum_g, sum_h, rows), units, rule, (low, high, above), direction, False, NO_CUTS,
             expected,
         )  # fmt: skip
         for known in (rows,) if len(n) else (MANY, 1):  # with few rows, only cells that are not empty are looked at

@@ -30,7 +30,7 @@ from gpuboost.kernels.gradients import pointwise
 from gpuboost.kernels.growth import finished
 from gpuboost.kernels.growth import repeated_rounds as kernel
 from gpuboost.kernels.leaves.bounds import bound_leaves
-from gpuboost.kernels.leaves.newton import newton
+from gpuboost.kernels.leaves.newton import along_paths, newton
 from gpuboost.types import FittedTree, Gradients, Limits, Nodes
 
 PASSED = 15  # rounds that go through the loop after one that cannot be repeated, since to find out takes time
@@ -112,7 +112,7 @@ class _Round:
         m = cpu_sums.multiplicity_of(gradients)
         of_packing = m, float(n if gradients.multiplicity is None else m.sum()), packed
         of_values = float(limits.reg_lambda), float(limits.reg_alpha), float(limits.largest_value)
-        rule = np.array([call.least_rows, limits.min_child_weight, *of_values], np.float64)
+        rule = np.array([call.least_rows, limits.min_child_weight, *of_values, limits.path_smooth], np.float64)
         sums, leaves, sizes = np.empty((2, max_nodes)), np.empty((k, n), np.int32), np.empty(times * k, np.int64)
         self._call, self._k, self._times, self._sizes = call, k, times, sizes
         self._trees = trees = RepeatedTrees(*_room(times * k * max_nodes))
@@ -127,16 +127,18 @@ class _Round:
             of_noise = self._noise.arguments(trees, gradients, of_values[0])
         self._shrinkage = np.empty(len(Shrinkage._fields))
         bias, values = verbs.shrunk or (np.empty(k), np.empty((k, 0)))
+        of_nodes, smooth = (trees.feature, trees.left, trees.right), limits.path_smooth > 0.0
         addresses = [  # in the order of their places
             address_of(verbs.run, *verbs.of_run),
             address_of(fixed_point.scale_and_pack, gradients.g[0], gradients.h[0], *of_packing),
             address_of(call.kernel, *call.arguments),
             address_of(finished.finish, *call.of_finish(leaves[0], tuple(trees)[:-1], tuple(sums))),
-            address_of(newton, trees.feature, *sums, *of_values, trees.value),
+            0 if smooth else address_of(newton, trees.feature, *sums, *of_values, trees.value),
             address_of(pointwise.add_leaves, scores[0], sums[0], leaves[0], 0, n),
             _address_of_bounds(trees, limits, call),
             address_of(pointwise.shrunken, scores[0], values[0], 0.0, 0.0, 0, n) if verbs.shrunk else 0,
             *(_addresses_of_sums(gradients, m, leaves[0]) if not target.gives_leaf_sums else (0, 0)),
+            address_of(along_paths, *of_nodes, *sums, *of_values, 0.0, trees.value) if smooth else 0,
         ]
         self._arguments = (
             np.array([address or 0 for address in addresses], np.int64), verbs.of_run, gradients.g, gradients.h,

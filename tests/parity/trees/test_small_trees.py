@@ -144,16 +144,18 @@ def test_cuts_features_and_noise_that_nodes_draw(
     st.sampled_from([1, 2, 20]), st.sampled_from(["depthwise", "leafwise"]), st.sampled_from([2, 250]),
     st.sampled_from([0.0, 0.3, 50.0]), st.sampled_from([0.0, 0.05, 1.0, 1e6]), st.sampled_from([0, 1, 2]),
     st.sampled_from(["all", "cuts", "nodes", "noise"]), st.sampled_from([0.0, 0.4]),
+    st.sampled_from([0.0, 1e-3, 2.0, 1e20]),
 )  # fmt: skip
 def test_leaf_values_within_bounds(
     seed: int, n: int, kind: str, least: int, growth: str, cuts: int, alpha: float, step: float, ordered: int,
-    drawn: str, categorical: float,
+    drawn: str, categorical: float, smooth: float,
 ) -> None:  # fmt: skip
-    """Monotonic constraints on no, some or all numbers, ``reg_alpha`` and ``max_delta_step``."""
+    """Monotonic constraints on no, some or all numbers, ``reg_alpha``, ``max_delta_step`` and ``path_smooth``."""
     data, key = random_case(seed, n, 4, most_cuts=cuts, categorical=categorical).data, Key.root(seed)
     random = np.random.default_rng(seed)
     directions = np.where(data.cuts.is_categorical, 0, random.integers(-1, 2, 4)).tolist()
     held = {"reg_alpha": alpha, "max_delta_step": step, "directions": tuple(directions) if ordered else None}
+    held["path_smooth"] = smooth
     limits = Limits(31, 6, least, growth=growth, **held)
     target = Target(0, None, random_gradients(random, n, kind))
     candidates = Candidates(
@@ -202,7 +204,7 @@ def test_a_tree_within_bounds_without_room_is_grown_on_in_more(monkeypatch: pyte
     made, compiled = list[int](), general.grow_within_bounds
     monkeypatch.setattr(general, "grow_within_bounds", lambda *given: made.append(1) or compiled(*given))
     data = random_case(12, 300, 6, categorical=0.0).data
-    held = {"directions": (1, -1, 0, 1, 0, 0), "reg_alpha": 0.1}
+    held = {"directions": (1, -1, 0, 1, 0, 0), "reg_alpha": 0.1, "path_smooth": 2.0}
     growth = DepthWise(Limits(60, 6, **held, interactions=Interactions(((0, 1, 2), (2, 3, 4, 5)))))
     gradients = random_gradients(np.random.default_rng(3), 300, "plain")
     found = grow(Cpu(1), growth, data, gradients)
@@ -253,8 +255,9 @@ def test_no_leaf_wise_tree_waits_for_the_kernel(
         (DepthWise(Limits(31, 5, interactions=Interactions(((0, 1, 2),)))), "general", "grow"),
         (DepthWise(Limits(31, 5, max_delta_step=0.5)), "bounded", "grow_within_bounds"),
         (LeafWise(Limits(31, 62, 3, reg_alpha=0.5)), "bounded", "grow_within_bounds"),
+        (DepthWise(Limits(31, 5, path_smooth=0.5)), "bounded", "grow_within_bounds"),
     ],
-    ids=["depth", "leaf", "interactions", "bounded", "bounded leaf"],
+    ids=["depth", "leaf", "interactions", "bounded", "bounded leaf", "smooth"],
 )
 @pytest.mark.parametrize("is_there", [False, True])
 def test_no_tree_that_needs_a_kernel_of_its_own_waits_for_it(

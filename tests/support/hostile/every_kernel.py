@@ -393,6 +393,8 @@ def _repeated() -> Iterator[tuple[str, Callable[[], object]]]:
         {"interaction_cst": sets},
         {"interaction_cst": sets, "learners": gb.RandomByNode(2), "min_samples_leaf": 7},
         {"interaction_cst": "pairwise", "reg_alpha": 0.3},
+        {"path_smooth": 2.0},
+        {"path_smooth": 2.0, "sampling": 0.5, "monotonic_cst": [1, 0, -1, 0, 0]},
     )
     for categories, rule in product((None, [1]), rules):
         given = {**rule, "categorical_features": categories, "n_estimators": 20}

@@ -101,7 +101,7 @@ class Search:
         self.criterion, self._cuts_of_all = Criterion(units, rule, self.root), cuts
         self._quick = all_packed and not limits.signed and len(self.root) == 0
         self.counts_rows = limits.min_samples_leaf > 1
-        self._of_gains = candidates.weights is None and candidates.costs is None and limits.path_smooth == 0.0
+        self._of_gains = candidates.weights is None and candidates.costs is None
         self._path_rule = None if limits.interactions is None else PathRule.of_features(limits.interactions, cuts)
         self._of_features = self._rules_of_features()
         self.begin(rows_per_h, smoothing)
