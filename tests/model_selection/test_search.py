@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from scipy.stats import loguniform, randint
 from sklearn.model_selection import GridSearchCV, KFold
+from support.examples import daily
 
 import gpuboost as gb
 from gpuboost.errors import InputError, RecipeError
@@ -44,14 +45,17 @@ def test_trials_and_model_are_those_of_a_grid_search(sampling: Any, regression_d
 
 @pytest.mark.parametrize(
     "space",
-    [
-        {"monotonic_cst": [None, [1, 0, 0, 0]]},
-        {"learning_rate": [0.1, [0.3, 0.2, 0.1]]},
-        {"interaction_cst": [None, [[0, 1], [2, 3]]]},
-        {"categorical_features": ["from_dtype", [0], None]},
-        {"base_learner": [[gb.learners.Spline(), gb.learners.Linear()], None]},
-        {"random_state": [0, 1]},
-    ],
+    daily(
+        [
+            {"learning_rate": [0.1, [0.3, 0.2, 0.1]]},
+            {"random_state": [0, 1]},
+            {"categorical_features": ["from_dtype", [0], None]},
+            {"base_learner": [[gb.learners.Spline(), gb.learners.Linear()], None]},
+            {"monotonic_cst": [None, [1, 0, 0, 0]]},
+            {"interaction_cst": [None, [[0, 1], [2, 3]]]},
+        ],
+        3,
+    ),
     ids=lambda space: next(iter(space)),
 )
 def test_values_may_be_lists_of_any_shape_and_seeds(space: dict[str, Any], regression_data: Data) -> None:

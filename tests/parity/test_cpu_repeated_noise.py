@@ -50,7 +50,6 @@ NOISY: list[dict[str, Any]] = [
 CASES: list[tuple[Any, str, str]] = [
     (SquaredError(), "real", "real"),
     (Logistic(), "binary", "whole"),
-    (Softmax(3), "3", "whole"),
     (Poisson(), "positive", "none"),
 ]
 
@@ -67,6 +66,15 @@ def test_repeated_rounds_are_the_references(
         assert counted.calls == [5, 5, 1]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("noisy", NOISY)
+def test_rounds_of_several_outputs_are_the_references(noisy: dict[str, Any], counted: Counted) -> None:
+    of = random_case(5, 200, 4, target="3", weights="whole", categorical=0.0)
+    recipe = replace(Recipe(Softmax(3), 12, 0.3, GROWTH), **noisy)
+    assert watched(recipe, of, Cpu(1), together=5) == watched(recipe, of, Reference())
+    assert counted.calls == [5, 5, 1]
+
+
 def test_one_kernel_serves_for_all_noise(counted: Counted) -> None:
     """The process that compiles it has noise on gradients and on leaf values."""
     case, plain = random_case(5, 200, 4, categorical=0.0), Recipe(SquaredError(), 3, 0.3, GROWTH)
@@ -78,6 +86,7 @@ def test_one_kernel_serves_for_all_noise(counted: Counted) -> None:
     assert len(kernel.repeat.overloads) == before
 
 
+@pytest.mark.slow
 def test_categories_have_noise(counted: Counted) -> None:
     case = random_case(15, 200, 5, target="binary", categorical=0.9)
     assert case.data.cuts.is_categorical.any()
