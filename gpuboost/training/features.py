@@ -167,8 +167,8 @@ def _check_division(units: int, watched: int, strata: Any, target: TrainingTarge
     what = "rows" if target.rows.group is None else "queries"
     if not watched < units:
         raise InputError(
-            f"validation_fraction: {watched} of {units} {what} would be set aside, and none is left to learn from. Set "
-            "a smaller share aside, or pass an eval_set."
+            f"validation_fraction: {watched} of {units} {what} would be set aside, and none of n_samples="
+            f"{len(target.y)} is left to learn from. Set a smaller share aside, or pass an eval_set."
         )
     if strata is None or target.classes is None:
         return

@@ -148,6 +148,7 @@ def _growth() -> Iterator[tuple[str, Callable[[], object]]]:
     yield "no gain", lambda: _fit(growth="oblivious", min_split_gain=1e9)
     for extra in ({}, {"learners": 3}, {"random_strength": 1.0}):
         yield f"sign stump {extra}", lambda extra=extra: _fit(growth="sign_stump", max_depth=1, **extra)
+    yield "oblivious, leaves of seven", lambda: _fit(growth="oblivious", min_samples_leaf=7)
     yield "many bins", lambda: _fit(max_bins=255, min_samples_leaf=2)
     yield "few bins", lambda: _fit(max_bins=4)
 

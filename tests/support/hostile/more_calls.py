@@ -230,7 +230,7 @@ def _metrics() -> list[Call]:
 def _data() -> list[Call]:
     data = small()
     batches = [(data["x"], data["y"])]
-    shared = {"max_bins": "bins", "binning": "word", "cuts": "anything"}
+    shared = {"max_bins": "bins", "binning": "word", "cuts": "anything", "missing": "missing"}
     table = pa.table({"a": data["x"][:, 0], "b": data["x"][:, 1], "t": data["y"], "g": data["group"]})
     names = dict.fromkeys(("target", "weight", "group", "init_score", "features"), "anything")
 

@@ -409,6 +409,10 @@ def _fits() -> list[Call]:
     refit = {"X": "rows", "y": "target", "sample_weight": "weight", "init_score": "offset", "decay": "share"}
     rows = {"X": data["x"], "y": data["y"]}
     table.append(Call("Regressor.refit", data["regressor"].refit, refit, rows, skip=_data_is_right))
+    ranker = gb.GradientBoostingRanker(n_estimators=2, n_jobs=1, max_depth=2)
+    of_queries = {"X": data["x"], "y": data["grades"], "group": data["group"]}
+    again, facts = ranker.fit(**of_queries).refit, {"pairs": "anything", "pairs_weight": "weight", "position": "weight"}
+    table.append(Call("Ranker.refit", again, {**refit, "group": "weight", **facts}, of_queries, skip=_data_is_right))
     return table
 
 
