@@ -57,6 +57,11 @@ VARIATIONS: dict[str, tuple[int | None, dict[str, dict[str, Any]]]] = {
     "L1 penalty of 0.5": (None, {OURS: {"reg_alpha": 0.5}, "xgboost": {"alpha": 0.5}, "lightgbm": {"lambda_l1": 0.5}}),
     "rising with the first column": (None, RISING),
     "31 leaves, leaf-wise": (31, {name: {} for name in (OURS, *PEERS)}),
+    "two sets of columns": (
+        None,
+        {OURS: {"interaction_cst": "halves"}, "lightgbm": {"interaction_constraints": "halves"}},
+    ),
+    "path smoothing": (None, {name: {"path_smooth": 1.0} for name in (OURS, "lightgbm")}),
     "oblivious": (None, {OURS: {"growth": "oblivious"}, "catboost": {}}),
     "Langevin": (None, {OURS: {"langevin": "chain"}, "catboost": {"langevin": True}}),
 }
@@ -137,7 +142,7 @@ def variations(options: Options) -> Finding:
     rows, numbers, names = [], {}, (*beside(options), *(["catboost"] if options.beside("catboost") else []))
     for n, d, trees in DRAWN_SHAPES[:1] if options.small else DRAWN_SHAPES:
         x, y = problem(n, d)
-        policies["first"] = 1, *[0] * (d - 1)
+        policies |= {"first": (1, *[0] * (d - 1)), "halves": [[*range(d // 2)], [*range(d // 2, d)]]}
         for kind, (leaves, of) in VARIATIONS.items():
             setting, runs = Setting(trees=20 if options.small else trees, leaves=leaves), {}
             for name in names:

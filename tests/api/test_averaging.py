@@ -63,6 +63,7 @@ def test_every_machine_makes_the_same_model(machine):
     assert_parity(Recipe(losses.AbsoluteError(), step=QuantileStep(), **made), data, machine)
 
 
+@pytest.mark.slow
 def test_a_preset_is_as_good_as_scikit_learns_forest():
     from sklearn.ensemble import RandomForestRegressor
 

@@ -47,6 +47,7 @@ def test_names() -> None:
         gb.GradientBoostingRegressor(monotonic_cst={"age": 1, "incomes": 1}).fit(frame, Y)
 
 
+@pytest.mark.slow
 def test_a_categorical_column() -> None:
     frame = pytest.importorskip("pandas").DataFrame(X, columns=["age", "income", "town"])
     frame["town"] = RNG.choice(["a", "b"], 60)

@@ -71,6 +71,7 @@ def test_the_tree_is_that_of_the_definition(
     assert all(arena.cluster is not None for arena in on.arenas.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [5_000, 65_535])
 def test_the_largest_sums_that_32_bits_hold(n: int) -> None:
     data, gradients = shaped(n, 3, 200)
