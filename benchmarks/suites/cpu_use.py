@@ -41,11 +41,8 @@ FEATURES = {OURS: {"learners": 0.5}, "xgboost": {"colsample_bytree": 0.5}, "ligh
 NODES = {
     OURS: {"learners": "by node"}, "xgboost": {"colsample_bynode": 0.5}, "lightgbm": {"feature_fraction_bynode": 0.5},
 }  # fmt: skip
-RISING = {
-    OURS: {"monotonic_cst": "first"},
-    "xgboost": {"monotone_constraints": "first"},
-    "lightgbm": {"monotone_constraints": "first"},
-}
+RISING = {OURS: {"monotonic_cst": "first"}, **{name: {"monotone_constraints": "first"} for name in PEERS[:2]}}
+HALVES = {OURS: {"interaction_cst": "halves"}, "lightgbm": {"interaction_constraints": "halves"}}
 VARIATIONS: dict[str, tuple[int | None, dict[str, dict[str, Any]]]] = {
     "half of the rows": (None, ROWS),
     "half of the features": (None, FEATURES),
@@ -57,10 +54,7 @@ VARIATIONS: dict[str, tuple[int | None, dict[str, dict[str, Any]]]] = {
     "L1 penalty of 0.5": (None, {OURS: {"reg_alpha": 0.5}, "xgboost": {"alpha": 0.5}, "lightgbm": {"lambda_l1": 0.5}}),
     "rising with the first column": (None, RISING),
     "31 leaves, leaf-wise": (31, {name: {} for name in (OURS, *PEERS)}),
-    "two sets of columns": (
-        None,
-        {OURS: {"interaction_cst": "halves"}, "lightgbm": {"interaction_constraints": "halves"}},
-    ),
+    "two sets of columns": (None, HALVES),
     "path smoothing": (None, {name: {"path_smooth": 1.0} for name in (OURS, "lightgbm")}),
     "oblivious": (None, {OURS: {"growth": "oblivious"}, "catboost": {}}),
     "Langevin": (None, {OURS: {"langevin": "chain"}, "catboost": {"langevin": True}}),
