@@ -9,9 +9,19 @@ import numpy as np
 from gpuboost.kernels.common.jit import inlined, kernel
 from gpuboost.kernels.common.nodes import BEGIN, END, SLOT, SUM_G, SUM_H
 
-CELLS_AT_ONCE = 2048  # of a node that are completed and searched before the next ones
+CELLS_AT_ONCE = 2048  # of a node, so that those of three nodes lie in the nearest cache
 
 _LOW = np.int64(0xFFFF_FFFF)
+
+
+@kernel
+@inlined
+def next_features(starts, begin, last):
+    """The end of the features from ``begin`` on that are completed and searched together, before ``last``."""
+    end = begin + 1
+    while end < last and starts[end] - starts[begin] < CELLS_AT_ONCE:
+        end += 1
+    return end
 
 
 @kernel

@@ -11,7 +11,7 @@ from gpuboost.kernels.common.jit import inlined, kernel
 from gpuboost.kernels.common.nodes import BEGIN, END, NEW, SLOT, STATE, SUM_G, SUM_H
 from gpuboost.kernels.common.records import Criterion, HistogramArrays, HistogramLayout, LevelScores
 from gpuboost.kernels.common.vector import LANES
-from gpuboost.kernels.histograms.cells import CELLS_AT_ONCE, complete
+from gpuboost.kernels.histograms.cells import complete, next_features
 from gpuboost.kernels.shared_splits.search import best_shared_cut, best_shared_set, gain_at, heavier_side
 from gpuboost.kernels.splits.cuts import first_largest
 from gpuboost.kernels.splits.gain import NOISE, score
@@ -89,10 +89,8 @@ def _add_nodes(new_pairs, kinds, node, layout, histograms, criterion, scores):
     shared = np.empty((new_pairs.shape[0], 0), np.int64)
     for i in range(new_pairs.shape[0]):
         begin = 0
-        while begin < t:  # so many features at a time as have their cells, of three nodes, in the nearest cache
-            end = begin + 1
-            while end < t and starts[end] - starts[begin] < CELLS_AT_ONCE:
-                end += 1
+        while begin < t:
+            end = next_features(starts, begin, t)
             complete(i, histograms, shared, new_pairs, node, layout, begin, end)
             for side in range(2):
                 v = new_pairs[i, side]

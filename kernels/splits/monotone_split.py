@@ -28,7 +28,7 @@ from gpuboost.kernels.common.nodes import (
 )
 from gpuboost.kernels.common.records import Criterion, HistogramArrays, HistogramLayout, NodeSums, Splits
 from gpuboost.kernels.common.vector import LANES, at_least, trailing_zeros, wide_vectors
-from gpuboost.kernels.histograms.cells import CELLS_AT_ONCE, complete, read, read_running, seen
+from gpuboost.kernels.histograms.cells import complete, next_features, read, read_running, seen
 from gpuboost.kernels.splits.categories import (
     MOST_CATEGORIES,
     SET_LAMBDA,
@@ -319,9 +319,7 @@ def search(
     for i in range(new_pairs.shape[0]):
         begin = first
         while begin < last:
-            end = begin + 1
-            while end < last and starts[end] - starts[begin] < CELLS_AT_ONCE:
-                end += 1
+            end = next_features(starts, begin, last)
             complete(i, histograms, shared, new_pairs, node, layout, begin, end)
             for side in range(2):
                 v, line = new_pairs[i, side], 2 * i + side

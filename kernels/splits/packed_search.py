@@ -16,7 +16,7 @@ from gpuboost.kernels.common.records import (
     SearchScratch,
     Splits,
 )
-from gpuboost.kernels.histograms.cells import CELLS_AT_ONCE, complete, read, read_running
+from gpuboost.kernels.histograms.cells import complete, next_features, read, read_running
 from gpuboost.kernels.splits.categories import best_set
 from gpuboost.kernels.splits.competing import DIRECTIONS
 from gpuboost.kernels.splits.extra_trees import allow_only, draw_words, random_cut
@@ -57,10 +57,8 @@ def search(layout, kinds, new_pairs, node, histograms, criterion, rules, held, m
                     of_stream = rules.cuts[0], rules.cuts[1], rules.cuts[2], rules.cuts[3]
                     draw_words(sums_of_nodes[side : side + 1], layout.features, *of_stream, words[side : side + 1])
         begin = 0
-        while begin < t:  # so many features at a time as have their cells, of three nodes, in the nearest cache
-            end = begin + 1
-            while end < t and starts[end] - starts[begin] < CELLS_AT_ONCE:
-                end += 1
+        while begin < t:
+            end = next_features(starts, begin, t)
             complete(i, histograms, shared, new_pairs, node, layout, begin, end)
             for side in range(2):
                 v = new_pairs[i, side]

@@ -32,7 +32,7 @@ from gpuboost.kernels.common.records import (
     SearchScratch,
     Splits,
 )
-from gpuboost.kernels.histograms.cells import CELLS_AT_ONCE, complete, read, read_running
+from gpuboost.kernels.histograms.cells import complete, next_features, read, read_running
 from gpuboost.kernels.splits.categories import best_set
 from gpuboost.kernels.splits.cuts import general_cut, no_bit, only_cut
 from gpuboost.kernels.splits.extra_trees import allow_only, random_cut
@@ -66,10 +66,8 @@ def search(layout, kinds, new_pairs, shared, node, histograms, criterion, first,
     least = least_units(criterion.units[1], criterion.rule[1])
     for i in range(new_pairs.shape[0]):
         begin = first
-        while begin < last:  # so many features at a time as have their cells, of three nodes, in the nearest cache
-            end = begin + 1
-            while end < last and starts[end] - starts[begin] < CELLS_AT_ONCE:
-                end += 1
+        while begin < last:
+            end = next_features(starts, begin, last)
             complete(i, histograms, shared, new_pairs, node, layout, begin, end)
             for side in range(2):
                 v, line = new_pairs[i, side], 2 * i + side

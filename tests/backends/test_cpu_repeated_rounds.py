@@ -195,10 +195,13 @@ def test_rounds_of_trees_whose_paths_are_restricted(
 
 @pytest.mark.parametrize(
     "more",
-    [
-        {"sampling": UniformSampling(0.6), "learners": RandomGroups(3)},
-        {"sampling": UniformSampling(0.6), "langevin": gb.Langevin(allow_unproven=True)},
-    ],
+    daily(
+        [
+            {"sampling": UniformSampling(0.6), "learners": RandomGroups(3)},
+            {"sampling": UniformSampling(0.6), "langevin": gb.Langevin(allow_unproven=True)},
+        ],
+        1,
+    ),
     ids=["draws", "noise"],
 )
 def test_leaf_values_along_paths_of_sums_of_all_rows(more: dict[str, Any], counted: Counted) -> None:

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.builders import TEAMS, as_sparse, assert_same_tree, grow, random_gradients
 from support.examples import examples
+from support.kernel_calls import noted_calls
 
 from gpuboost.backends.cpu.backend import Cpu
 from gpuboost.backends.cpu.sums import Scales
@@ -72,10 +73,7 @@ def test_sparse_stumps_go_by_what_is_stored(monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """One entry for each stump that one call grows."""
-    made: list[int] = []
-    compiled = kernel.grow
-    monkeypatch.setattr(kernel, "grow", lambda *given: made.append(1) or compiled(*given))
-    return made
+    return noted_calls(kernel, monkeypatch)
 
 
 def test_small_data_take_one_call(calls: list[int]) -> None:

@@ -159,7 +159,7 @@ RECIPES = {
 }
 
 
-@pytest.mark.parametrize("name", daily(list(RECIPES), 3))
+@pytest.mark.parametrize("name", daily(list(RECIPES), 1))
 def test_models_are_those_of_a_cpu(name: str) -> None:
     recipe = RECIPES[name]
     case = random_case(3, 900, 10, target="3" if name == "classes" else "binary", categorical=0.0, missing=0.1)

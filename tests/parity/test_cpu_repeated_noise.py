@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.datasets import make_friedman1
 from support.builders import random_case
 from support.examples import crossed, daily
-from support.repeated_rounds import Counted, counted, watched
+from support.repeated_rounds import Counted, assert_rounds_are_the_references, counted, watched
 
 import gpuboost as gb
 from gpuboost.backends.cpu.backend import Cpu
@@ -60,10 +60,7 @@ def test_repeated_rounds_are_the_references(
 ) -> None:
     of = random_case(5, 200, 4, target=target, weights=weights, categorical=0.0)
     recipe = replace(Recipe(loss, 12, 0.3, GROWTH), **noisy)
-    for threads in (1, 3):
-        counted.calls.clear()
-        assert watched(recipe, of, Cpu(threads), together=5) == watched(recipe, of, Reference())
-        assert counted.calls == [5, 5, 1]
+    assert_rounds_are_the_references(recipe, of, counted)
 
 
 @pytest.mark.slow

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 from support.builders import model_bytes
 
+from gpuboost.backends.cpu.backend import Cpu
 from gpuboost.backends.cpu.repeated_rounds import RepeatedRounds
+from gpuboost.backends.reference.backend import Reference
 from gpuboost.boosting import boost
 from gpuboost.recipe import Recipe
 from gpuboost.testing.cases import Case
@@ -34,6 +36,14 @@ class Counted:
 def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counted]:
     monkeypatch.setattr(RepeatedRounds, "waits", False)
     return Counted(monkeypatch)
+
+
+def assert_rounds_are_the_references(recipe: Recipe, case: Case, counted: Counted) -> None:
+    """Twelve rounds, of which a CPU repeats all but the first, on one thread and on three."""
+    for threads in (1, 3):
+        counted.calls.clear()
+        assert watched(recipe, case, Cpu(threads), together=5) == watched(recipe, case, Reference())
+        assert counted.calls == [5, 5, 1]
 
 
 def watched(recipe: Recipe, case: Case, backend: Any, stop: int | None = None, **given: Any) -> tuple[Any, ...]:

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.builders import GRADIENT_KINDS, TEAMS, grow, random_case, random_gradients, sparse, structure_bytes
 from support.examples import examples
+from support.kernel_calls import noted_calls
 
 from gpuboost.backends.cpu import grower
 from gpuboost.backends.cpu.backend import Cpu
@@ -26,10 +27,7 @@ LEVELS = Oblivious(Limits(64, 6))
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """One for each call of the kernel."""
-    made: list[int] = []
-    compiled = kernel.grow
-    monkeypatch.setattr(kernel, "grow", lambda *given: made.append(1) or compiled(*given))
-    return made
+    return noted_calls(kernel, monkeypatch)
 
 
 @settings(max_examples=examples(300))

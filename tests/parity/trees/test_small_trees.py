@@ -23,6 +23,7 @@ from support.builders import (
     structure_bytes,
 )
 from support.examples import examples
+from support.kernel_calls import noted_calls
 
 import gpuboost as gb
 from gpuboost.backends.cpu import grower
@@ -63,10 +64,7 @@ def test_levels_end_with_the_limits(depth: int) -> None:
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """One for each call of the kernel."""
-    made: list[int] = []
-    compiled = kernel.grow
-    monkeypatch.setattr(kernel, "grow", lambda *given: made.append(1) or compiled(*given))
-    return made
+    return noted_calls(kernel, monkeypatch)
 
 
 @pytest.mark.parametrize("growth", [DepthWise(Limits(1000, 5)), LeafWise(Limits(31, 62))], ids=["depth", "leaf"])
