@@ -6,7 +6,7 @@ from typing import Any
 
 import gpuboost as gb
 from gpuboost.backends.cuda.device.gpus import open_gpu
-from gpuboost.backends.cuda.trees.plan import tile_width
+from gpuboost.backends.cuda.trees.plan import WIDE_BYTES, tile_width
 from gpuboost.benchmarks.harness.experiments import Finding
 
 GRADIENTS, ROUTE, LAST_ROUTE = 17.0, 21.0, 14.0  # bytes a row
@@ -23,10 +23,15 @@ def bytes_per_row(d: int, depth: int) -> float:
     Gradients and scores; the root's histogram, all bins of a row and its gradients; on each further level the route of
     every row and the bins of those in the smaller children; the last route.
     """
-    width = tile_width(d)
-    bins = -(-d // width) * width
+    bins = _bytes_of_row(d)
     built = LISTED * (8 + GATHER_WASTE * bins)
     return GRADIENTS + bins + 4 + (depth - 1) * (ROUTE + built) + LAST_ROUTE
+
+
+def _bytes_of_row(d: int) -> int:
+    """Bins of a row, in whole tiles."""
+    width = tile_width(d, WIDE_BYTES)
+    return -(-d // width) * width
 
 
 def sampled_bytes_per_row(d: int, depth: int, rate: float) -> float:
@@ -35,8 +40,7 @@ def sampled_bytes_per_row(d: int, depth: int, rate: float) -> float:
     Of every row a score is made, which each step of the search for the threshold and the draw read; its leaf is looked
     up and summed. The rows drawn are laid side by side, and cost what a tree costs.
     """
-    width = tile_width(d)
-    bins = -(-d // width) * width
+    bins = _bytes_of_row(d)
     of_all = GRADIENTS + APART + SCORE + 4.0 * STEPS + DRAW + bins + LOOKED_UP + SUMMED
     return of_all + rate * (bytes_per_row(d, depth) - GRADIENTS + 2.0 * bins + d + SCATTERED)
 

@@ -1,5 +1,5 @@
 // The bin of every value (Reference.quantise), in both layouts. In front: common.cuh, and the macros NARROW_VALUES, 1 for
-// float32, and NEAR_ENTRIES, 1 where shared memory has room for the entries of a tile.
+// float32, and NEAR_ENTRIES, 1 where shared memory has room for the entries of a group.
 
 enum { BIN_ROWS = 128, BIN_THREADS = 256, ENTRIES = 256 };
 
@@ -12,51 +12,53 @@ static __device__ __forceinline__ f64 value_of(const Value *x) { return *x; }
 #endif
 
 // Rows first .. first + count - 1 of n; x holds those rows only, x[i * row_stride + c * column_stride] being column c.
-// entries (tiles, 256, width): a feature's thresholds, or its category codes in order, and infinity behind them.
-// places (tiles, 256, width): the bin of each category. n_bins, categorical, column (d,). blockIdx.y is the tile.
-// rows (tiles, n, width) and, where by_column is 1, columns (d, n).
+// entries (groups, 256, across): a feature's thresholds, or its category codes in order, and infinity behind them.
+// places (groups, 256, across): the bin of each category. n_bins, categorical, column (d,). blockIdx.y is the group of
+// features, a tile or, where it has 64, half of it. rows (tiles, n, width) and, where by_column is 1, columns (d, n).
 extern "C" __global__ void __launch_bounds__(BIN_THREADS)
 bin(const Value *x, i64 row_stride, i64 column_stride, i32 first, i32 count, i32 n, i32 d, i32 shift,
     const f64 *entries, const u8 *places, const i32 *n_bins, const u8 *categorical, const i32 *column, u8 *rows,
     i32 by_column, u8 *columns)
 {
     __shared__ u8 codes[BIN_ROWS][33];
-    const i32 width = 1 << shift, tile = blockIdx.y, f = threadIdx.x & (width - 1), feature = tile * width + f;
-    const f64 *of_tile = entries + (i64)tile * ENTRIES * width;
+    const i32 of_group = min(shift, 5), across = 1 << of_group, group = blockIdx.y;
+    const i32 f = threadIdx.x & (across - 1), feature = group * across + f;
+    const f64 *own_entries = entries + (i64)group * ENTRIES * across;
 #if NEAR_ENTRIES
     extern __shared__ f64 near[];
-    for (i32 i = threadIdx.x; i < ENTRIES * width; i += BIN_THREADS)
-        near[i] = of_tile[i];
+    for (i32 i = threadIdx.x; i < ENTRIES * across; i += BIN_THREADS)
+        near[i] = own_entries[i];
     __syncthreads();
 #else
-    const f64 *near = of_tile;
+    const f64 *near = own_entries;
 #endif
+    u8 *to = rows + (((i64)(feature >> shift) * n + first) << shift) + (feature & ((1 << shift) - 1));
     const bool used = feature < d, sorted = used && !categorical[feature];
     const i32 missing = used ? n_bins[feature] : 0;
     const Value *own = used ? x + column[feature] * column_stride : x;
     for (i32 begin = blockIdx.x * BIN_ROWS; begin < count; begin += gridDim.x * BIN_ROWS) {
         const i32 size = min((i32)BIN_ROWS, count - begin);
-        for (i32 row = threadIdx.x >> shift; row < size; row += BIN_THREADS >> shift) {
+        for (i32 row = threadIdx.x >> of_group; row < size; row += BIN_THREADS >> of_group) {
             i32 code = 0;
             if (used) {
                 const f64 value = value_of(own + (begin + row) * row_stride);
                 for (i32 step = ENTRIES / 2; step > 0; step >>= 1)
-                    code += near[((code + step - 1) << shift) + f] < value ? step : 0;
+                    code += near[((code + step - 1) << of_group) + f] < value ? step : 0;
                 if (!sorted) {
-                    const bool listed = code < missing && near[(code << shift) + f] == value;
-                    code = listed ? places[((i64)tile * ENTRIES + code << shift) + f] : missing;
+                    const bool listed = code < missing && near[(code << of_group) + f] == value;
+                    code = listed ? places[((i64)group * ENTRIES + code << of_group) + f] : missing;
                 }
                 code = value == value ? code : missing;
             }
             if (by_column)
                 codes[row][f] = (u8)code;
-            rows[(((i64)tile * n + first + begin + row) << shift) + f] = (u8)code;
+            to[(i64)(begin + row) << shift] = (u8)code;
         }
         if (!by_column)
             continue;
         __syncthreads();
-        for (i32 i = threadIdx.x; i < BIN_ROWS * width; i += BIN_THREADS) {
-            const i32 other = tile * width + i / BIN_ROWS, row = i % BIN_ROWS;
+        for (i32 i = threadIdx.x; i < BIN_ROWS * across; i += BIN_THREADS) {
+            const i32 other = group * across + i / BIN_ROWS, row = i % BIN_ROWS;
             if (other < d && row < size)
                 columns[(i64)other * n + first + begin + row] = codes[row][i / BIN_ROWS];
         }

@@ -1,36 +1,47 @@
 // histograms: exact integer sums of (g, h) per bin. Definition: reference.growth.
 //
 // A row's bins lie side by side, WIDTH bytes to a tile of features: a warp loads 128 / WIDTH rows at once, 4 features to
-// a lane. Shared memory holds one plane of 32 columns for g and one for h, a line to a bin. At each of four steps the
-// lanes of a warp add to 32 different columns, that is, to 32 different banks:
+// a lane. Shared memory holds one plane of 32 columns for g and one for h, or of 64 where a tile has as many features, a
+// line to a bin. At each of four steps the lanes of a warp add to columns of 32 different banks:
 //
 //     lane = row r, word w      step i: byte b = (i + r) % 4      column = (r / 4) * WIDTH + 4 w + b
 //
-// so that no two additions ever meet, whatever the data; features of less than 32 columns have several, side by side.
+// so that no two additions ever meet, whatever the data; features of less than 32 columns have several, side by side. Of
+// 64 columns two share a bank: there the words of the upper half begin two bytes further, b = (i + r + 2 (w / 8)) % 4.
 //
 // A block of as many threads as a multiprocessor can well hold takes an equal share of the work: of the sequence that
 // the lists form, tile after tile of features, with some work behind each list. Where a list ends, it adds its planes to
 // the sums of the list's line in memory, by additions of 64 bits, which are exact in any order. ``evaluate`` reads these sums, and leaves them at 0.
-// While a warp adds 32 rows, the bins of its next 32 are on their way from memory, and the numbers of those after them.
+// While a warp adds 32 rows (16 of 64 features, so that as many bytes are on their way), the bins of its next 32 are on
+// their way from memory, and the numbers of those after them.
 //
-// Compiled for one WIDTH (4, 8, 16, 32 features to a tile), CELLS (64, 128, 256: bins of a feature that there is room
+// Compiled for one WIDTH (4, 8, 16, 32, 64 features to a tile), CELLS (64, 128, 256: bins of a feature that there is room
 // for), COUNTS (1: rows are counted, too), THREADS (1,024, or 512 where shared memory has no room for the stages of their
 // warps) and PASSES (2 where it has no room for the planes: the rows are then read twice, first for the lower half of the
 // bins).
 
 constexpr int WARPS = THREADS / 32;
-#define WORDS (WIDTH / 4) // of a row; also the loads that 32 rows take
+#define WORDS (WIDTH / 4) // of a row
 #define ROWS_AT_ONCE (128 / WIDTH)
-#define COPIES (32 / WIDTH)
+#define LOADS (WORDS < 8 ? WORDS : 8) // of a stage
+#define STAGE_ROWS (LOADS * ROWS_AT_ONCE)
+#define COLUMNS (WIDTH < 32 ? 32 : WIDTH) // of a plane
+#define COPIES (COLUMNS / WIDTH)
 #define SPAN (CELLS / PASSES) // bins of a pass
-#define PLANE (SPAN * 32)
+#define PLANE (SPAN * COLUMNS)
 #define ALL_PLANES (2 * PLANE + COUNTS * PLANE / 2) // counts have 16 bits each: those of two bins share a word
 #define OF_FEATURE ((2 + COUNTS) * CELLS) // numbers of a feature's sums: g of every bin, h of every bin, rows of every bin
 
-// 32 rows of one warp, on their way from memory to the planes.
+#if WIDTH > 32
+typedef u64 Mask; // of the features of a tile
+#else
+typedef u32 Mask;
+#endif
+
+// Rows of one warp, on their way from memory to the planes.
 struct Stage {
-    uint2 pair[32]; // g and h; 0 where there is no row
-    i32 row[32];    // or -1, where rows are counted
+    uint2 pair[STAGE_ROWS]; // g and h; 0 where there is no row
+    i32 row[STAGE_ROWS];    // or -1, where rows are counted
 };
 
 // A row and its pair.
@@ -43,13 +54,24 @@ struct Given {
 struct Features {
     const u32 *bins; // WORDS to a row
     i32 cells;
-    u32 columns;
+    Mask columns;
 };
 
 // Words of a row that are of use, bit by bit: always the first, since the sums of rows are computed from it.
-static __device__ __forceinline__ bool is_used(u32 columns, i32 word)
+static __device__ __forceinline__ bool is_used(Mask columns, i32 word)
 {
     return word == 0 || columns >> 4 * word & 15;
+}
+
+// The tile in this place of those that are asked for. tile_columns: two words for each.
+static __device__ __forceinline__ Features features_of(const u32 *bins, i32 n, const i32 *tiles, const i32 *tile_cells,
+                                                       const u32 *tile_columns, i32 place)
+{
+    Mask columns = tile_columns[2 * place];
+#if WIDTH > 32
+    columns |= (Mask)tile_columns[2 * place + 1] << 32;
+#endif
+    return {bins + (i64)tiles[place] * n * WORDS, tile_cells[place], columns};
 }
 
 // Number of a tile's ``cells`` cells, from ``low`` on, that one pass holds.
@@ -61,10 +83,10 @@ static __device__ __forceinline__ i32 cells_of_pass(i32 cells, i32 low)
 static __device__ void clear_planes(u32 *plane, i32 cells)
 {
     const uint4 none = {0, 0, 0, 0};
-    for (i32 i = threadIdx.x; i < cells * 8; i += THREADS) {
+    for (i32 i = threadIdx.x; i < cells * (COLUMNS / 4); i += THREADS) {
         ((uint4 *)plane)[i] = none;
         ((uint4 *)(plane + PLANE))[i] = none;
-        if (COUNTS && i < cells * 4)
+        if (COUNTS && i < cells * (COLUMNS / 8))
             ((uint4 *)(plane + 2 * PLANE))[i] = none;
     }
 }
@@ -72,80 +94,95 @@ static __device__ void clear_planes(u32 *plane, i32 cells)
 static __device__ __forceinline__ void put(Stage &stage, const Given &given)
 {
     const i32 lane = threadIdx.x & 31;
+    if (lane >= STAGE_ROWS)
+        return;
     stage.pair[lane] = given.pair;
     stage.row[lane] = given.row;
 }
 
 // The words of a lane's rows. A row that is not there adds nothing, or is not counted, in the bins of row 0.
-static __device__ __forceinline__ void load_words(u32 (&word)[WORDS], const Stage &stage, const u32 *__restrict__ bins)
+static __device__ __forceinline__ void load_words(u32 (&word)[LOADS], const Stage &stage, const u32 *__restrict__ bins)
 {
     const i32 lane = threadIdx.x & 31, r = lane / WORDS, w = lane % WORDS;
 #pragma unroll
-    for (i32 s = 0; s < WORDS; ++s)
+    for (i32 s = 0; s < LOADS; ++s)
         word[s] = bins[(i64)max(stage.row[s * ROWS_AT_ONCE + r], 0) * WORDS + w];
 }
 
-// Adds the rows of a stage, whose words are there. low: the first bin of the pass. What a lane adds to, and by how much
-// it turns its words so that byte i is the one of step i, is the same for all rows: two instructions to an addition.
-static __device__ __forceinline__ void add_stage(u32 *plane, const Stage &stage, const u32 (&word)[WORDS], u32 low)
+// By how many bytes a lane turns its words so that byte i is the one of step i.
+static __device__ __forceinline__ i32 turn_of(i32 lane)
 {
-    const i32 lane = threadIdx.x & 31, r = lane / WORDS, w = lane % WORDS;
+    return lane / WORDS + lane % WORDS / 8 * ROWS_AT_ONCE & 3;
+}
+
+// The column of a plane that a lane adds to at step i.
+static __device__ __forceinline__ i32 column_of(i32 lane, i32 i)
+{
+    return lane / WORDS / 4 * WIDTH + lane % WORDS * 4 + (i + turn_of(lane) & 3);
+}
+
+// Adds the rows of a stage, whose words are there. low: the first bin of the pass. What a lane adds to, and how it turns
+// its words, is the same for all rows: two instructions to an addition.
+static __device__ __forceinline__ void add_stage(u32 *plane, const Stage &stage, const u32 (&word)[LOADS], u32 low)
+{
+    const i32 lane = threadIdx.x & 31, turn = turn_of(lane);
     char *column[4];
 #pragma unroll
     for (i32 i = 0; i < 4; ++i)
-        column[i] = (char *)(plane + (r >> 2) * WIDTH + 4 * w + (i + r & 3));
+        column[i] = (char *)(plane + column_of(lane, i));
 #pragma unroll
-    for (i32 s = 0; s < WORDS; ++s) {
-        const i32 k = s * ROWS_AT_ONCE + r;
+    for (i32 s = 0; s < LOADS; ++s) {
+        const i32 k = s * ROWS_AT_ONCE + lane / WORDS;
         if (COUNTS && stage.row[k] < 0)
             continue;
         const uint2 pair = stage.pair[k];
-        const u32 turned = __funnelshift_r(word[s], word[s], 8 * (r & 3));
+        const u32 turned = __funnelshift_r(word[s], word[s], 8 * turn);
 #pragma unroll
         for (i32 i = 0; i < 4; ++i) {
             const u32 bin = __byte_perm(turned, 0, 0x4440 + i) - low;
             if (PASSES > 1 && bin >= SPAN)
                 continue;
-            u32 *cell = (u32 *)(column[i] + bin * 128);
+            u32 *cell = (u32 *)(column[i] + bin * (4 * COLUMNS));
             atomicAdd(cell, pair.x);
             atomicAdd(cell + PLANE, pair.y);
             if (COUNTS)
-                atomicAdd((u32 *)(column[i] + bin / 2 * 128) + 2 * PLANE, bin & 1 ? 1u << 16 : 1u);
+                atomicAdd((u32 *)(column[i] + bin / 2 * (4 * COLUMNS)) + 2 * PLANE, bin & 1 ? 1u << 16 : 1u);
         }
     }
 }
 
-// Adds the rows that source(0), ... source(count - 1) give to the planes, 32 to a warp at a time. stages: two of this
-// warp's own.
+// Adds the rows that source(0), ... source(count - 1) give to the planes, a stage to a warp at a time. stages: two of
+// this warp's own.
 template <class Source>
 static __device__ __forceinline__ void add_rows(u32 *plane, Stage *stages, const Features &features, u32 low, i32 count,
                                                 const Source &source)
 {
-    const i32 lane = threadIdx.x & 31;
+    constexpr i32 STEP = WARPS * STAGE_ROWS;
+    const i32 lane = threadIdx.x & 31, mine = lane < STAGE_ROWS ? lane : count; // a row that there is not
     const bool used = is_used(features.columns, lane % WORDS);
-    u32 word[WORDS], next[WORDS];
-    i32 first = threadIdx.x - lane;
+    u32 word[LOADS], next[LOADS];
+    i32 first = (threadIdx.x >> 5) * STAGE_ROWS;
     if (first >= count)
         return;
-    put(stages[0], source(first + lane));
+    put(stages[0], source(first + mine));
     __syncwarp();
     if (used)
         load_words(word, stages[0], features.bins);
-    Given given = source(first + THREADS + lane);
-    for (i32 at = 0; first < count; first += THREADS, at ^= 1) {
-        const bool more = first + THREADS < count;
+    Given given = source(first + STEP + mine);
+    for (i32 at = 0; first < count; first += STEP, at ^= 1) {
+        const bool more = first + STEP < count;
         if (more) {
             put(stages[at ^ 1], given);
             __syncwarp();
             if (used)
                 load_words(next, stages[at ^ 1], features.bins);
-            given = source(first + 2 * THREADS + lane);
+            given = source(first + 2 * STEP + mine);
         }
         if (used)
             add_stage(plane, stages[at], word, low);
         __syncwarp(); // before the stage is written again
 #pragma unroll
-        for (i32 s = 0; s < WORDS; ++s)
+        for (i32 s = 0; s < LOADS; ++s)
             word[s] = next[s];
     }
 }
@@ -167,10 +204,10 @@ static __device__ void flush(const u32 *plane, const Features &features, i32 low
 #pragma unroll
         for (i32 c = 0; c < COPIES; ++c) {
             const u32 *column = plane + c * WIDTH + f;
-            g += column[bin * 32];
-            h += column[bin * 32 + PLANE];
+            g += column[bin * COLUMNS];
+            h += column[bin * COLUMNS + PLANE];
             if (COUNTS)
-                n += column[bin / 2 * 32 + 2 * PLANE] >> 16 * (bin & 1) & 0xffff;
+                n += column[bin / 2 * COLUMNS + 2 * PLANE] >> 16 * (bin & 1) & 0xffff;
         }
         u64 *to = (u64 *)sums + (i64)f * OF_FEATURE + low + bin;
         if (packed && (g | h))
@@ -210,7 +247,7 @@ static __device__ void sum_rows(const u32 *plane, i32 cells, i64 *sums)
 {
     i64 g = 0, h = 0;
     for (i32 i = threadIdx.x; i < cells * COPIES; i += THREADS) {
-        const u32 *cell = plane + i / COPIES * 32 + i % COPIES * WIDTH;
+        const u32 *cell = plane + i / COPIES * COLUMNS + i % COPIES * WIDTH;
         g += (i32)cell[0];
         h += cell[PLANE];
     }
@@ -277,8 +314,8 @@ struct Listed {
 };
 
 // The root's histogram. selection: {candidate features, tiles that hold them, WIDTH}, at least one; tiles, tile_cells,
-// tile_columns: of each such tile, its number, how many bins its features have at most, and which of them compete.
-// block_sums: two for each block.
+// tile_columns: of each such tile, its number, how many bins its features have at most, and which of them compete,
+// bit by bit, in two words. block_sums: two for each block.
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
 root_histogram(const u32 *__restrict__ bins, i32 n, const f32 *__restrict__ g, const f32 *__restrict__ h,
                const i32 *__restrict__ multiplicity, i32 weighted, const i32 *__restrict__ selection,
@@ -299,7 +336,7 @@ root_histogram(const u32 *__restrict__ bins, i32 n, const f32 *__restrict__ g, c
     for (i64 from = blockIdx.x * share; from < end;) {
         const i32 place = (i32)(from / m), begin = (i32)(from % m);
         const i32 count = (i32)min(min(end - from, (i64)(m - begin)), (i64)MOST_ROWS);
-        const Features features = {bins + (i64)tiles[place] * n * WORDS, tile_cells[place], tile_columns[place]};
+        const Features features = features_of(bins, n, tiles, tile_cells, tile_columns, place);
         for (i32 low = 0; low == 0 || (PASSES > 1 && low < features.cells); low += SPAN) {
             const Root rows = {g, h, multiplicity, weighted, begin, begin + count, place == 0 && low == 0, pairs, state};
             clear_planes(plane, cells_of_pass(features.cells, low));
@@ -363,7 +400,7 @@ list_histogram(const u32 *__restrict__ bins, i32 n, const i32 *__restrict__ list
         }
         const i32 begin = (line.step > 0 ? line.begin : line.begin - line.rows + 1) + (i32)k;
         const Listed rows = {list, list_pairs, state->wide, begin, count};
-        const Features features = {bins + (i64)tiles[place] * n * WORDS, tile_cells[place], tile_columns[place]};
+        const Features features = features_of(bins, n, tiles, tile_cells, tile_columns, place);
         for (i32 low = 0; low == 0 || (PASSES > 1 && low < features.cells); low += SPAN) {
             clear_planes(plane, cells_of_pass(features.cells, low));
             __syncthreads();

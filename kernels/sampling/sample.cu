@@ -37,13 +37,14 @@ weigh(const f32 *g, const f32 *h, const i32 *times, i32 has_times, const i32 *ro
 }
 
 enum { GATHER_ROWS = 128, GATHER_THREADS = 256 };
+enum { ROW_WORDS = 17 }; // 64 features, and a word to spare, so that columns fall into all banks
 
 // Bins of the drawn rows in the layouts of all rows; blockIdx.y is the tile of features. rows (tiles, n, width),
 // columns (d, n) of all rows; those drawn have ``room`` in place of n, a multiple of 128.
 extern "C" __global__ void __launch_bounds__(GATHER_THREADS)
 gather(const u8 *all_rows, const i32 *drawn, const i32 *m, i32 n, i32 room, i32 d, i32 width, u8 *rows, u8 *columns)
 {
-    __shared__ u32 words[GATHER_ROWS * 9]; // a row of 8 words and one to spare, so that columns fall into all banks
+    __shared__ u32 words[GATHER_ROWS * ROW_WORDS];
     const i32 tile = blockIdx.y, per_row = width / 4, count = *m;
     const u32 *from = (const u32 *)(all_rows + (i64)tile * n * width);
     u32 *to = (u32 *)(rows + (i64)tile * room * width);
@@ -52,7 +53,7 @@ gather(const u8 *all_rows, const i32 *drawn, const i32 *m, i32 n, i32 room, i32 
         for (i32 i = threadIdx.x; i < GATHER_ROWS * per_row; i += GATHER_THREADS) {
             const i32 place = i / per_row, word = i % per_row;
             const u32 bins = begin + place < count ? from[(i64)drawn[begin + place] * per_row + word] : 0u;
-            words[place * 9 + word] = bins;
+            words[place * ROW_WORDS + word] = bins;
             to[(i64)(begin + place) * per_row + word] = bins;
         }
         __syncthreads();
@@ -60,7 +61,7 @@ gather(const u8 *all_rows, const i32 *drawn, const i32 *m, i32 n, i32 room, i32 
             const i32 feature = i / (GATHER_ROWS / 4), place = i % (GATHER_ROWS / 4) * 4;
             u32 four = 0;
             for (i32 j = 0; j < 4; ++j)
-                four |= (words[(place + j) * 9 + feature / 4] >> (feature % 4 * 8) & 255u) << (8 * j);
+                four |= (words[(place + j) * ROW_WORDS + feature / 4] >> (feature % 4 * 8) & 255u) << (8 * j);
             ((u32 *)(columns + (i64)(tile * width + feature) * room))[(begin + place) / 4] = four;
         }
         __syncthreads();

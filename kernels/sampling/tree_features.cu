@@ -26,25 +26,26 @@ draw_tree_features(i32 count, i32 d, i32 width, u32 seed_low, u32 seed_high, con
             take(set, features[i], d - count + i);
     __syncthreads();
 
-    const u32 mask = width == 32 ? ~0u : (1u << width) - 1;
+    const u64 mask = width == 64 ? ~(u64)0 : ((u64)1 << width) - 1;
     u32 done = 0, done_tiles = 0;
-    for (i32 first = 0; first < words; first += THREADS) {
-        const i32 w = first + (i32)threadIdx.x;
-        const u32 mine = w < words ? set[w] : 0;
+    for (i32 first = 0; first < words; first += 2 * THREADS) { // two words to a thread: a tile has 64 features at most
+        const i32 w = first + 2 * (i32)threadIdx.x;
+        const u64 mine = (w < words ? set[w] : 0) | (u64)(w + 1 < words ? set[w + 1] : 0) << 32;
         u32 filled = 0, all, all_tiles;
-        for (i32 shift = 0; shift < 32; shift += width)
+        for (i32 shift = 0; shift < 64; shift += width)
             filled += (mine >> shift & mask) != 0;
-        u32 place = done + block_scan((u32)__popc(mine), all), tile = done_tiles + block_scan(filled, all_tiles);
-        for (i32 shift = 0; shift < 32; shift += width) {
-            const u32 columns = mine >> shift & mask;
+        u32 place = done + block_scan((u32)__popcll(mine), all), tile = done_tiles + block_scan(filled, all_tiles);
+        for (i32 shift = 0; shift < 64; shift += width) {
+            const u64 columns = mine >> shift & mask;
             if (!columns)
                 continue;
             const i32 number = (32 * w + shift) / width;
             tiles[tile] = number;
             tile_cells[tile] = cells_of_tiles[number];
-            tile_columns[tile] = columns;
-            for (u32 left = columns; left; left &= left - 1, ++place) {
-                const i32 column = __ffs((i32)left) - 1;
+            tile_columns[2 * tile] = (u32)columns;
+            tile_columns[2 * tile + 1] = (u32)(columns >> 32);
+            for (u64 left = columns; left; left &= left - 1, ++place) {
+                const i32 column = __ffsll((i64)left) - 1;
                 features[place] = number * width + column;
                 places[place] = (i32)tile * width + column;
             }

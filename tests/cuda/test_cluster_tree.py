@@ -88,7 +88,7 @@ def plan_for(n: int, d: int, bins: int, limits: Limits, *, categories: bool = Fa
     for name, value in of_device.items():
         setattr(runtime, name, value)
     cuts = Cuts((np.arange(bins - 1.0),) * d, (np.arange(3.0) if categories else None,) * d)
-    return ClusterPlan.of(ArenaPlan.of(n, cuts, limits, runtime.sm_count), runtime)
+    return ClusterPlan.of(ArenaPlan.of(n, cuts, limits, runtime), runtime)
 
 
 SMALL = Limits(64, 6)

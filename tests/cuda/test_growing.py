@@ -126,7 +126,7 @@ def test_a_plan_knows_the_memory_it_takes() -> None:
     grow(on, growth, data, gradients)
     ((plan, *_),) = on.arenas
     taken = runtime.cp.used() - before
-    assert plan == ArenaPlan.of(5_000, data.cuts, growth.limits, runtime.sm_count)
+    assert plan == ArenaPlan.of(5_000, data.cuts, growth.limits, runtime)
     assert 0 <= taken - plan.bytes() < 20_000 + 64 * data.cuts.n_features  # lists of features, limits
 
 

@@ -17,12 +17,12 @@ from gpuboost.learners.partition import Partition
 from gpuboost.types import Candidates, Cuts, Limits
 
 
-@pytest.mark.parametrize("d", [1, 4, 5, 8, 9, 16, 17, 33, 64, 300, 9_001])  # tiles of 4, 8, 16 and 32 columns
+@pytest.mark.parametrize("d", [1, 4, 5, 8, 9, 16, 17, 33, 64, 70, 300, 9_001])  # tiles of 4 to 64 columns
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.9])
 def test_the_draw_is_that_of_the_host(d: int, share: float) -> None:
     rng, runtime, count = np.random.default_rng(d), emulated_runtime(), max(1, int(share * d))
     cuts = Cuts(tuple(np.arange(float(bins)) for bins in rng.integers(0, 60, d)), (None,) * d)
-    arena = Arena(runtime, ArenaPlan.of(10, cuts, Limits(4, 2), 1, count), cuts)
+    arena = Arena(runtime, ArenaPlan.of(10, cuts, Limits(4, 2), runtime, count), cuts)
     rounds = Cuda(runtime)._rounds
     subsets = Subsets(runtime, rounds)
     for number in range(3):  # what the draws before have left is not read
@@ -35,9 +35,9 @@ def test_the_draw_is_that_of_the_host(d: int, share: float) -> None:
         assert drawn["selection"].tolist() == expected[:4].tolist()
         assert drawn["features"][:count].tolist() == features.tolist()
         assert drawn["places"][:count].tolist() == expected[4 + d : 4 + d + count].tolist()
-        for i, name in enumerate(("tiles", "tile_cells", "tile_columns")):
-            begin = 4 + 2 * d + i * plan.tiles
-            assert drawn[name][:tiles].view(np.int32).tolist() == expected[begin : begin + tiles].tolist()
+        for i, (name, words) in enumerate((("tiles", 1), ("tile_cells", 1), ("tile_columns", 2))):
+            begin, length = 4 + 2 * d + i * plan.tiles, words * tiles
+            assert drawn[name][:length].view(np.int32).tolist() == expected[begin : begin + length].tolist()
 
 
 def test_among_more_features_than_shared_memory_holds_the_host_draws() -> None:

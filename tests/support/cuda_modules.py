@@ -149,10 +149,10 @@ def others() -> frozenset[Asked]:
         if loss.convex and loss.task != "ranking":
             texts |= _asked(case, Recipe(loss, 1, step=LineSearchStep()))
     runtime = emulated_runtime()
-    for d, cells, least, categorical in product((4, 8, 16, 32), (60, 120, 250), (1, 2), (False, True)):
+    for d, cells, least, categorical in product((4, 8, 16, 32, 64), (60, 120, 250), (1, 2), (False, True)):
         category = np.arange(3) if categorical else None
         cuts = Cuts((np.arange(float(cells)),) * (d - 1) + (np.arange(0.0),), (None,) * (d - 1) + (category,))
-        Arena(runtime, ArenaPlan.of(10, cuts, Limits(4, 2, least), 1), cuts)
+        Arena(runtime, ArenaPlan.of(10, cuts, Limits(4, 2, least), runtime), cuts)
     return (texts | runtime.cp.sources) - usual()
 
 

@@ -43,7 +43,7 @@ class Layout:
     def of(cls, runtime: Runtime, codes: Array, room: int) -> Layout:
         """codes (m, d) uint8, in arrays with room for more rows."""
         m, d = codes.shape
-        width = tile_width(d)
+        width = tile_width(d, runtime.block_memory)
         tiles = -(-d // width)
         rows = np.zeros((tiles, room, width), np.uint8)
         columns = np.full((d, room), 255, np.uint8)
@@ -89,7 +89,7 @@ class Device:
         runtime, codes = self.runtime, dense_rows(data.bins)
         codes = codes if target.rows is None else codes[target.rows]
         m, room = len(codes), len(codes) + self.spare
-        plan = ArenaPlan.of(room, data.cuts, limits, runtime.sm_count, tuning=self.tuning)
+        plan = ArenaPlan.of(room, data.cuts, limits, runtime, tuning=self.tuning)
         key = (plan, tuple(data.cuts.n_bins), tuple(data.cuts.is_categorical))
         if key not in self.arenas:
             self.arenas[key] = Arena(runtime, plan, data.cuts)

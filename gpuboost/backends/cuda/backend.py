@@ -255,7 +255,7 @@ class Cuda:
         own_sums = not target.noisy and (target.own_leaves or gradients.sample is None)
 
         def make() -> list[Arena]:
-            plan = ArenaPlan.of(room, data.cuts, limits, self._runtime.sm_count, len(features), all_rows=self._all_rows)
+            plan = ArenaPlan.of(room, data.cuts, limits, self._runtime, len(features), all_rows=self._all_rows)
             restricted, count = root is not None, plan.arenas(k) if self._shard is None else 1
             more: dict[str, Any] = {"restricted": restricted, "draws": draws, "shard": self._shard}
             return [Arena(self._runtime, plan, data.cuts, -(-k // count), **more) for _ in range(count)]

@@ -10,14 +10,15 @@ from numpy.typing import NDArray
 
 from gpuboost.backends.cuda.device.kernels import Kernels, Launcher
 from gpuboost.backends.cuda.device.runtime import Runtime
-from gpuboost.backends.cuda.trees.plan import tile_width
+from gpuboost.backends.cuda.trees.plan import bytes_of_bins, tile_width
 from gpuboost.backends.host.sparse_rows import feature_rows
 from gpuboost.errors import DeviceError
 from gpuboost.kernels.binning import binning_sparse
 from gpuboost.types import Array, Bins, Cuts, DenseBins, SparseBins
 
 ENTRIES, BIN_ROWS, THREADS = 256, 128, 256  # as in binning.cu
-NEAR_BYTES = ENTRIES * 32 * 8  # of shared memory, for the entries of the widest tile
+MOST_ACROSS = 32  # features that a block of binning.cu takes at once
+NEAR_BYTES = ENTRIES * MOST_ACROSS * 8  # of shared memory, for their entries
 STATIC_BYTES = 4608  # upper bound on the kernel's static shared memory
 SMALL_BYTES = 1 << 20  # allocated without asking the driver whether they fit, as that takes longer than a launch
 CHUNK_BYTES = 64 << 20  # of raw values that are on the device at once, if they come from the host
@@ -31,7 +32,7 @@ class DeviceBins:
     columns: Array  # (d, n) uint8: for routing; one byte where bins are only for walking trees
     n: int
     d: int
-    width: int  # features of a tile: 4, 8, 16 or 32
+    width: int  # features of a tile: see ``tile_width``
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -42,15 +43,14 @@ class DeviceBins:
         return -(-self.d // self.width)
 
     @property
+    def across(self) -> int:
+        """Features of a group that is binned at once."""
+        return min(self.width, MOST_ACROSS)
+
+    @property
     def shift(self) -> int:
         """width == 1 << shift"""
         return self.width.bit_length() - 1
-
-
-def bytes_of_bins(n: int, d: int) -> int:
-    """Device memory of n rows of d features."""
-    width = tile_width(d)
-    return n * (-(-d // width) * width + d)
 
 
 class Binner:
@@ -70,7 +70,7 @@ class Binner:
         if hasattr(x, "tocsr"):
             return self._from_sparse(x, cuts)
         bins = self._room(x.shape[0], cuts.n_features, by_column)
-        tables = self._tables(cuts, bins.width)
+        tables = self._tables(cuts, bins)
         on_device = self._runtime.as_device_array(x)
         if on_device is not None:
             self._bin(on_device, 0, bins, tables, by_column)
@@ -91,14 +91,14 @@ class Binner:
     def _room(self, n: int, d: int, by_column: bool = True) -> DeviceBins:
         """Uninitialised bins. Raises DeviceError, with the sizes, if they do not fit."""
         self._check_room(n, d)
-        width = tile_width(d)
+        width = tile_width(d, self._runtime.block_memory)
         tiles = -(-d // width)
         sizes = tiles * n * width, d * n * by_column
         rows, columns = (self._runtime.empty(max(1, size), np.uint8) for size in sizes)
         return DeviceBins(rows, columns, n, d, width)
 
     def _check_room(self, n: int, d: int) -> None:
-        needed = bytes_of_bins(n, d)
+        needed = bytes_of_bins(n, d, tile_width(d, self._runtime.block_memory))
         if needed > SMALL_BYTES and needed > (free := self._runtime.free_memory):
             raise DeviceError(
                 f"X: the bins of {n:,} rows and {d:,} features take {needed:,} bytes on {self._runtime.name}, dense as "
@@ -107,8 +107,8 @@ class Binner:
 
     def _bin(self, x: Array, first: int, bins: DeviceBins, tables: _Tables, by_column: bool) -> None:
         kernel = self._kernel("bin", narrow=x.dtype == np.float32)
-        count, shared = x.shape[0], ENTRIES * bins.width * 8 if self._near else 0
-        grid = min(-(-count // BIN_ROWS), 8 * self._runtime.sm_count), bins.tiles
+        count, shared = x.shape[0], ENTRIES * bins.across * 8 if self._near else 0
+        grid = min(-(-count // BIN_ROWS), 8 * self._runtime.sm_count), bins.tiles * (bins.width // bins.across)
         kernel(
             grid, (THREADS,),
             x=x, row_stride=x.shape[1], column_stride=1, first=first, count=count, n=bins.n, d=bins.d,
@@ -117,11 +117,11 @@ class Binner:
             columns=bins.columns, shared_mem=shared,
         )  # fmt: skip
 
-    def _tables(self, cuts: Cuts, width: int) -> _Tables:
+    def _tables(self, cuts: Cuts, bins: DeviceBins) -> _Tables:
         """The tables of the cuts; those of the last ones are kept, as predictions ask for the same again and again."""
         last = self._last
         if last is None or last[0] is not cuts:
-            last = self._last = cuts, _Tables.of(cuts, width, self._runtime)
+            last = self._last = cuts, _Tables.of(cuts, bins, self._runtime)
         return last[1]
 
     def _kernel(self, name: str, narrow: bool = False) -> Launcher:
@@ -175,18 +175,17 @@ class Binner:
 class _Tables:
     """The cuts in the kernel's layout."""
 
-    entries: Array  # (tiles, 256, width) float64
-    places: Array  # (tiles, 256, width) uint8
+    entries: Array  # (groups, 256, across) float64
+    places: Array  # (groups, 256, across) uint8
     n_bins: Array  # (d,) int32
     categorical: Array  # (d,) uint8
     columns: Array  # (d,) int32
 
     @classmethod
-    def of(cls, cuts: Cuts, width: int, runtime: Runtime) -> _Tables:
-        d = cuts.n_features
-        tiles = -(-d // width)
-        entries = np.full((tiles * width, ENTRIES), np.inf)
-        places = np.zeros((tiles * width, ENTRIES), np.uint8)
+    def of(cls, cuts: Cuts, bins: DeviceBins, runtime: Runtime) -> _Tables:
+        room, across = bins.tiles * bins.width, bins.across
+        entries = np.full((room, ENTRIES), np.inf)
+        places = np.zeros((room, ENTRIES), np.uint8)
         for f, (thresholds, categories) in enumerate(zip(cuts.thresholds, cuts.categories, strict=True)):
             if categories is None:
                 entries[f, : len(thresholds)] = thresholds
@@ -195,14 +194,14 @@ class _Tables:
                 entries[f, : len(order)] = categories[order]
                 places[f, : len(order)] = order
         return cls(
-            runtime.upload(_by_tile(entries, width)),
-            runtime.upload(_by_tile(places, width)),
+            runtime.upload(_by_group(entries, across)),
+            runtime.upload(_by_group(places, across)),
             runtime.upload(cuts.n_bins),
             runtime.upload(cuts.is_categorical.astype(np.uint8)),
             runtime.upload(cuts.columns.astype(np.int32)),
         )
 
 
-def _by_tile(table: NDArray[Any], width: int) -> NDArray[Any]:
-    """(tiles * width, 256) to (tiles, 256, width)."""
-    return np.ascontiguousarray(table.reshape(-1, width, ENTRIES).transpose(0, 2, 1))
+def _by_group(table: NDArray[Any], across: int) -> NDArray[Any]:
+    """(groups * across, 256) to (groups, 256, across)."""
+    return np.ascontiguousarray(table.reshape(-1, across, ENTRIES).transpose(0, 2, 1))

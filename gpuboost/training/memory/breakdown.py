@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from gpuboost.backends.cuda.device.dry_run import DryRun
 from gpuboost.backends.cuda.outputs import one_tree
-from gpuboost.backends.cuda.trees.plan import ArenaPlan, tile_width
+from gpuboost.backends.cuda.trees.plan import ArenaPlan, bytes_of_bins
 from gpuboost.backends.protocol import Backend
 from gpuboost.backends.workers import BuildFunction, WorkerSlot
 from gpuboost.keys import Key
@@ -84,7 +84,7 @@ class TracedBackend:
                 return self._machine.grow(data, target, output, candidates, limits, key)
         k, room = target.gradients.g.shape
         self._drawn = 0 if target.rows is None else room
-        self._plan = ArenaPlan.of(room, data.cuts, limits, self._runtime.sm_count, len(candidates.features))
+        self._plan = ArenaPlan.of(room, data.cuts, limits, self._runtime, len(candidates.features))
         self._arenas = self._plan.arenas(k)
         with self._runtime.purpose("arena"):
             return self._machine.grow(data, target, output, candidates, limits)
@@ -134,7 +134,7 @@ class TracedBackend:
             return
         for name, (length, dtype) in self._plan.sizes().items():
             sizes[_IN_THE_ARENA.get(name, "trees")] += self._arenas * max(1, length) * dtype.itemsize
-        sizes["sample"] += _bytes_of_bins(self._drawn, self._plan.d)
+        sizes["sample"] += bytes_of_bins(self._drawn, self._plan.d, self._plan.width)
         sizes["node ids"] += self._arenas * 4 * self._plan.n
 
 
@@ -157,8 +157,3 @@ class _TracedSlot:
 
     def close(self) -> None:
         self._slot.close()
-
-
-def _bytes_of_bins(n: int, d: int) -> int:
-    width = tile_width(d)
-    return n * (-(-d // width) * width + d)

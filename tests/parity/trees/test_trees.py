@@ -74,7 +74,7 @@ def assert_same(
 @EACH
 @settings(max_examples=examples(120))
 @given(
-    seeds, sizes, st.sampled_from([1, 2, 5, 9, 17, 40]), st.sampled_from([3, 20, 254]),
+    seeds, sizes, st.sampled_from([1, 2, 5, 9, 17, 40, 70, 100]), st.sampled_from([3, 20, 254]),
     st.sampled_from([0.0, 0.1, 0.3]), st.sampled_from([0.0, 0.3, 1.0]), st.booleans(), kinds, growths,
     st.sampled_from([None, None, 0.0, 0.5, 1.0]), st.booleans(), st.sampled_from([3, 40, 10**6]),
     st.sampled_from(sorted(ORDERS)), st.sampled_from(sorted(TUNINGS)), st.booleans(),
@@ -98,7 +98,7 @@ def test_every_machine_grows_the_same_tree(
 @pytest.mark.parametrize(
     ("n", "d", "most_cuts", "categorical", "growth"),
     crossed(
-        [(2000, 1, 254, 0.0), (2000, 3, 30, 0.0), (1500, 40, 4, 0.2), (60, 40, 30, 0.0), (800, 2, 5, 1.0)],
+        [(2000, 1, 254, 0.0), (2000, 3, 30, 0.0), (1500, 40, 4, 0.2), (60, 100, 30, 0.0), (800, 2, 5, 1.0)],
         [
             DepthWise(Limits(64, 6)),
             LeafWise(Limits(31, 12, min_samples_leaf=3)),
@@ -108,7 +108,7 @@ def test_every_machine_grows_the_same_tree(
         most=3,
     ),
 )
-def test_shapes_from_one_wide_column_to_forty(
+def test_shapes_from_one_wide_column_to_a_hundred(
     n: int, d: int, most_cuts: int, categorical: float, growth: Growth, machine: str
 ) -> None:
     data = random_case(n + d, n, d, most_cuts=most_cuts, categorical=categorical, missing=0.05, full=True).data

@@ -24,7 +24,7 @@ HEAD = 4  # numbers in front of ``selection``
 OF_TREE, OF_NODES, OF_LEVELS = 0, 1, 2  # ``Draws`` in ``tree.cuh``
 NO_CUTS = np.empty((0, 8), np.uint32)
 UPLOADS = 16  # sets of candidates that may be on their way
-STAGE_BYTES = 2 * 384  # of each warp of a block that builds histograms
+STAGE_BYTES = 2 * 384  # of each warp of a block that builds histograms; half of it where tiles have 64 features
 STATIC_BYTES = 640  # upper bound on these kernels' static shared memory
 
 
@@ -74,11 +74,11 @@ class Arena:
         self.kinds = runtime.upload((cuts.n_bins | cuts.is_categorical.astype(np.int32) << 16).astype(np.int32))
         self._cells_of_tiles = runtime.upload(cells_of_tiles(cuts.n_bins, plan))
         self._n_bins, self._features, self._root = cuts.n_bins, np.empty(0, np.int32), NO_CUTS
-        length = HEAD + 2 * plan.d + 3 * plan.tiles + (8 * plan.d if restricted else 0)
+        length = HEAD + 2 * plan.d + 4 * plan.tiles + (8 * plan.d if restricted else 0)
         self._selection_on_host = [runtime.pinned(length, np.int32) for _ in range(UPLOADS)]
         self._selection, self._uploads = runtime.zeros(length, np.int32), 0
         d, tiles = plan.d, plan.tiles
-        begins = np.cumsum([0, HEAD, d, d, tiles, tiles, tiles]).tolist()
+        begins = np.cumsum([0, HEAD, d, d, tiles, tiles, 2 * tiles]).tolist()
         pieces = [self._selection[begins[i] : begins[i + 1]] for i in range(6)]
         self.selection, self.features, self.places, self.tiles, self.tile_cells, tile_columns = pieces
         self.tile_columns = tile_columns.view(np.uint32)
@@ -109,11 +109,12 @@ class Arena:
         shape = f"{shared}#define CELLS {plan.cells}\n#define COUNTS {int(plan.counts)}\n"
         search, functions = searching(plan.limits), called_by(*searching(plan.limits))
         halves = 5 if plan.counts else 4  # of a plane: counts have 16 bits
-        planes = halves * plan.cells * 64
+        planes = halves * plan.cells * 2 * max(plan.width, 32)
+        stages = STAGE_BYTES // (2 if plan.width > 32 else 1)
         room = self.runtime.block_memory - STATIC_BYTES  # 64 KB at compute capability 7.5
-        passes = 1 if planes + 16 * STAGE_BYTES <= room else 2
-        self.histogram_threads = 1_024 if planes // passes + 32 * STAGE_BYTES <= room else 512
-        self.shared = planes // passes + self.histogram_threads // 32 * STAGE_BYTES
+        passes = 1 if planes + 16 * stages <= room else 2
+        self.histogram_threads = 1_024 if planes // passes + 32 * stages <= room else 512
+        self.shared = planes // passes + self.histogram_threads // 32 * stages
         macros = (
             f"#define WIDTH {plan.width}\n#define PASSES {passes}\n#define THREADS {self.histogram_threads}\n{shape}"
         )
@@ -188,10 +189,11 @@ class Arena:
 
 
 def selection_of(features: NDArray[np.int32], n_bins: NDArray[np.int32], plan: ArenaPlan) -> NDArray[np.int32]:
-    """(4 + 2d + 3 tiles,) int32.
+    """(4 + 2d + 4 tiles,) int32.
 
     Numbers of features and of tiles, the width of a tile, and 0; the features; the first cell of each in a histogram,
-    in units of ``cells``; their tiles; the number of used cells of each tile; and its features, bit by bit.
+    in units of ``cells``; their tiles; the number of used cells of each tile; and its features, bit by bit, in two
+    words.
     """
     d, width = plan.d, plan.width
     n, offset = len(features), HEAD + 2 * d
@@ -200,14 +202,14 @@ def selection_of(features: NDArray[np.int32], n_bins: NDArray[np.int32], plan: A
     np.not_equal(tile_of[1:], tile_of[:-1], out=begins[1:])
     (starts,) = begins.nonzero()
     tiles = tile_of[starts]
-    out = np.zeros(offset + 3 * plan.tiles, np.int32)
+    out = np.zeros(offset + 4 * plan.tiles, np.int32)
     out[:3] = n, len(tiles), width
     out[HEAD : HEAD + n] = features
     out[HEAD + d : HEAD + d + n] = (begins.cumsum() - 1) * width + place
     out[offset : offset + len(tiles)] = tiles
     out[offset + plan.tiles : offset + plan.tiles + len(tiles)] = cells_of_tiles(n_bins, plan)[tiles]
-    columns = np.bitwise_or.reduceat(np.uint32(1) << place.astype(np.uint32), starts)
-    out[offset + 2 * plan.tiles : offset + 2 * plan.tiles + len(tiles)] = columns.view(np.int32)
+    columns = np.bitwise_or.reduceat(np.uint64(1) << place.astype(np.uint64), starts)
+    out[offset + 2 * plan.tiles : offset + 2 * (plan.tiles + len(tiles))] = columns.astype("<u8").view(np.int32)
     return out
 
 

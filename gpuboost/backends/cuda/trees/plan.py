@@ -9,6 +9,7 @@ is the same in all cases.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -22,6 +23,7 @@ APART_ROWS, APART_BYTES, MOST_APART = 1 << 18, 1 << 29, 16  # up to which trees 
 CANDIDATE_BYTES = 64
 ROOT_SUMS = 2  # g and h, in front of the sums of lines: GPUs that share the rows add up all of them at once
 ROWS_OF_THREAD = 4  # rows that a thread of ``route`` reads at once
+WIDE_BYTES = 192 << 10  # of shared memory, for sums and counts of 64 features of 256 bins, and the rows on their way
 LINE_WORK = 1_024  # as in tree.cuh: rows that take as long as to begin and to end a histogram
 
 
@@ -33,6 +35,13 @@ class Tuning:
     line_bytes: int = LINE_BYTES
     least_rows: int = LEAST_ROWS
     shares: int = 0  # of the rows that histograms are built of, each of a block; 0: one for each multiprocessor
+
+
+class Size(Protocol):
+    """Size of a device: multiprocessors, and bytes of shared memory that one block may have. See ``Runtime``."""
+
+    sm_count: int
+    block_memory: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +68,12 @@ class ArenaPlan:
 
     @classmethod
     def of(
-        cls, n: int, cuts: Cuts, limits: Limits, sm_count: int, candidates: int | None = None,
+        cls, n: int, cuts: Cuts, limits: Limits, device: Size, candidates: int | None = None,
         tuning: Tuning = Tuning(), all_rows: int | None = None,
     ) -> ArenaPlan:  # fmt: skip
         """ArenaPlan for n rows of features with these bins, at most ``candidates`` of them per tree (None: all)."""
-        d, n_bins = cuts.n_features, cuts.n_bins
-        width = tile_width(d)
+        d, n_bins, sm_count = cuts.n_features, cuts.n_bins, device.sm_count
+        width = tile_width(d, device.block_memory)
         cells = next(size for size in (64, 128, 256) if size >= int(n_bins.max(initial=1)) + 1)
         tiles = min(-(-d // width), d if candidates is None else candidates) or 1
         counts = limits.min_samples_leaf > 1
@@ -160,6 +169,20 @@ class ArenaPlan:
         return shared + 2 * self.most_slots * NODE.itemsize + outputs * (self.most_nodes * NODE.itemsize + 4 * self.n)
 
 
-def tile_width(d: int) -> int:
-    """Features per tile: the smallest of 4, 8, 16 and 32 that holds all features, or 32."""
-    return next((width for width in (4, 8, 16) if d <= width), 32)
+def tile_width(d: int, block_memory: int) -> int:
+    """Features per tile: the smallest of 4, 8, 16 and 32 that holds all features; of more than 32 features, 32 or 64.
+
+    Memory is read 64 bytes at a time, and lists of rows once per tile. So tiles have 64 features where blocks have room
+    for their histograms (``block_memory`` bytes: those of compute capability 9.0 and 10.0) and padding does not grow by
+    more than a tenth.
+    """
+    for width in (4, 8, 16, 32):
+        if d <= width:
+            return width
+    tiles = -(-d // 32)
+    return 64 if block_memory >= WIDE_BYTES and (tiles % 2 == 0 or tiles > 10) else 32
+
+
+def bytes_of_bins(n: int, d: int, width: int) -> int:
+    """Device memory of the bins of n rows of d features, in tiles of ``width``."""
+    return n * (-(-d // width) * width + d)
