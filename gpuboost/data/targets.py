@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.arguments import refuse_dates
+from gpuboost.arguments import refuse_dates, unmasked
 from gpuboost.data.categories import is_missing
 from gpuboost.errors import InputError
 
@@ -61,7 +61,7 @@ def target_array(y: Any) -> NDArray[Any]:
     if hasattr(y, "tocsr"):
         raise InputError(f"y: must be dense; got a sparse matrix of shape {y.shape}. Give y.toarray().")
     try:
-        values = np.asarray(y)
+        values = np.asarray(unmasked(y))
     except ValueError as error:
         raise InputError(f"y: needs one value for each row of X; {error}.") from None
     refuse_complex(values)
