@@ -65,6 +65,16 @@ def declares(x: Any, name: str) -> bool:
     return hasattr(type(x), name) or name in getattr(x, "__dict__", ())
 
 
+def unmasked(values: Any) -> Any:
+    """The values; of a masked array those that it does not hide, and NaN in place of the others."""
+    if not isinstance(values, np.ma.MaskedArray):
+        return values
+    if not np.ma.is_masked(values) or values.dtype.kind in "mM":  # dates, which are refused
+        return np.asarray(values)
+    kind = np.result_type(values.dtype, np.float32) if values.dtype.kind in "biufc" else np.dtype(object)
+    return np.ma.filled(values.astype(kind), np.nan)
+
+
 def real_numbers(name: str, value: Any) -> NDArray[np.float64]:
     """The value as a float64 array of any shape.
 
@@ -72,7 +82,7 @@ def real_numbers(name: str, value: Any) -> NDArray[np.float64]:
         InputError: if it holds anything but real numbers; with NumPy's reason.
     """
     try:
-        values = np.asarray(value)
+        values = np.asarray(unmasked(value))
         if values.dtype.kind == "c":
             raise TypeError(f"got {values.dtype}")
         numbers = np.asarray(values, dtype=np.float64)
@@ -97,7 +107,7 @@ def floats(name: str, value: Any) -> NDArray[np.float64]:
         InputError: if it is not an array of numbers, or a list of such.
     """
     try:
-        values = np.asarray(value)
+        values = np.asarray(unmasked(value))
         numbers = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         raise InputError(f"{name}: must be an array of numbers; got {shown(value)[:80]}.") from None

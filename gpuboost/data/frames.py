@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection
 from typing import Any
 
@@ -41,7 +42,7 @@ def eager_frame(X: Any) -> Any | None:
             return frame.collect()
         if isinstance(frame, nw.DataFrame):
             return frame
-        if declares(X, "__arrow_c_stream__") and not declares(X, "__array__"):  # no series
+        if _is_batch(X) or (declares(X, "__arrow_c_stream__") and not declares(X, "__array__")):  # no series
             return nw.from_arrow(X, backend="pyarrow")
     except ModuleNotFoundError as error:
         raise needs_package(X, error.name) from error
@@ -60,11 +61,18 @@ def needs_package(X: Any, package: str | None) -> InputError:
 
 
 def collected(X: Any) -> Any:
-    """X; a lazy frame, or a stream of Arrow batches, as a frame of its library or of pyarrow that has names."""
-    if declares(X, "shape") and not (declares(X, "collect") or declares(X, "fetch_arrow_table")):
+    """X; a lazy frame, or a stream or batch of Arrow, as a frame of its library or of pyarrow that has names."""
+    lazy = declares(X, "collect") or declares(X, "fetch_arrow_table")
+    if declares(X, "shape") and not lazy and not _is_batch(X):
         return X
     frame = eager_frame(X)
     return X if frame is None else frame.to_native()
+
+
+def _is_batch(X: Any) -> bool:
+    """True for a batch of pyarrow, of which scikit-learn reads no names."""
+    pyarrow = sys.modules.get("pyarrow")
+    return pyarrow is not None and isinstance(X, pyarrow.RecordBatch)
 
 
 def lazy_frame(X: Any) -> Any | None:
@@ -110,7 +118,7 @@ def values_of(series: Any) -> tuple[NDArray[Any], tuple[Any, ...] | None]:
         return _coded(series.cast(nw.String).to_list())
     if kind.is_temporal():
         return np.empty(0, "timedelta64[us]" if isinstance(kind, nw.Duration) else "datetime64[us]"), None
-    if isinstance(kind, nw.Decimal):
+    if isinstance(kind, (nw.Decimal, nw.Int128, nw.UInt128)):  # NumPy has no such numbers
         series = series.cast(nw.Float64)
     elif not (kind.is_numeric() or isinstance(kind, nw.Boolean)):
         return _objects(series.to_list()), None

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.arguments import unmasked
 from gpuboost.data.categories import is_missing
 from gpuboost.errors import InputError
 
@@ -31,7 +32,7 @@ def check_group(group: Any, n_rows: int) -> NDArray[Any] | None:
     if group is None:
         return None
     try:
-        values = np.asarray(group)
+        values = np.asarray(unmasked(group))
     except ValueError as error:
         raise InputError(f"group: needs one query for each row, or the size of each query; {error}.") from None
     if values.ndim != 1:
@@ -100,7 +101,7 @@ def weight_of_rows(weight: Any, group: NDArray[Any] | None) -> Any:
     if weight is None or group is None:
         return weight
     try:
-        values, lengths = np.asarray(weight), np.diff(query_start(group))
+        values, lengths = np.asarray(unmasked(weight)), np.diff(query_start(group))
     except ValueError:  # lists of different lengths, which the check of weights refuses
         return weight
     return np.repeat(values, lengths) if values.shape == lengths.shape else weight

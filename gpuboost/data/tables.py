@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.arguments import declares
+from gpuboost.arguments import declares, unmasked
 from gpuboost.data.frames import eager_frame, matrix_of, needs_package, values_of
 from gpuboost.data.sparse import check_sparse
 from gpuboost.errors import InputError
@@ -207,8 +207,7 @@ def _check_real(dtype: np.dtype[Any], where: str = "X") -> None:
 
 
 def _from_numpy(X: Any) -> Table:
-    if isinstance(X, np.ma.MaskedArray):
-        X = np.ma.filled(X.astype(np.result_type(X.dtype, np.float32)), np.nan)
+    X = unmasked(X)
     try:
         values = np.asarray(X)
         if values.dtype.kind in "US" and not isinstance(X, np.ndarray):

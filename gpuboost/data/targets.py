@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.arguments import refuse_dates
+from gpuboost.arguments import refuse_dates, unmasked
 from gpuboost.data.categories import is_missing
 from gpuboost.errors import InputError
 
@@ -61,10 +61,23 @@ def target_array(y: Any) -> NDArray[Any]:
     if hasattr(y, "tocsr"):
         raise InputError(f"y: must be dense; got a sparse matrix of shape {y.shape}. Give y.toarray().")
     try:
-        values = np.asarray(y)
+        values = np.asarray(unmasked(y))
     except ValueError as error:
         raise InputError(f"y: needs one value for each row of X; {error}.") from None
     refuse_complex(values)
+    return _numbers_of(values) if values.dtype.kind == "O" else values
+
+
+def _numbers_of(values: NDArray[Any]) -> NDArray[Any]:
+    """Python objects that all are numbers, or all are True and False, as an array of these; else the objects.
+
+    pandas keeps labels so where some were missing before, and scikit-learn takes them for labels of no known kind.
+    """
+    kinds = set(map(type, values.ravel().tolist()))
+    for family, letters in (((bool, np.bool_), "b"), ((int, np.integer), "iu"), ((int, float, np.number), "f")):
+        if all(issubclass(kind, family) for kind in kinds) and (bool not in kinds or letters == "b"):
+            numbers = np.asarray(values.tolist())
+            return numbers if numbers.dtype.kind in letters else values  # integers too large for it are no int64
     return values
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import onnx
+from numpy.typing import NDArray
 from skl2onnx import update_registered_converter
 from skl2onnx.common.data_types import FloatTensorType
 from skl2onnx.common.shape_calculator import (
@@ -14,6 +16,7 @@ from skl2onnx.common.shape_calculator import (
 
 from gpuboost.api import GradientBoostingClassifier, GradientBoostingRanker, GradientBoostingRegressor
 from gpuboost.export import to_onnx
+from gpuboost.model.outputs import decision
 
 
 def register_skl2onnx() -> None:
@@ -21,7 +24,12 @@ def register_skl2onnx() -> None:
 
     The nodes are those of ``gb.export.to_onnx``. It may be called again.
     """
-    options = {"zipmap": [True, False, "columns"], "nocl": [True, False], "output_class_labels": [False, True]}
+    options = {
+        "zipmap": [True, False, "columns"],
+        "nocl": [True, False],
+        "output_class_labels": [False, True],
+        "raw_scores": [False, True],  # set by the converter of CalibratedClassifierCV, which reads decision_function
+    }
     for kind in (GradientBoostingRegressor, GradientBoostingRanker):
         update_registered_converter(kind, f"gpuboost{kind.__name__}", _regressor_shapes, _convert)
     update_registered_converter(
@@ -52,7 +60,8 @@ def _declare_own_shapes(operator: Any) -> None:
 
 def _convert(scope: Any, operator: Any, container: Any) -> None:
     """Add the nodes and constants of the model's own graph to the container."""
-    graph = to_onnx(operator.raw_operator).graph
+    model = operator.raw_operator
+    graph = to_onnx(model).graph
     model_input = operator.inputs[0]
     names: dict[str, str] = {"X": model_input.full_name} | {
         graph_output.name: wanted.full_name for graph_output, wanted in zip(graph.output, operator.outputs, strict=True)
@@ -72,6 +81,12 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
             names[name] = str(scope.get_unique_variable_name(f"gpuboost_{name}"))
         return names[name]
 
+    if hasattr(model, "classes_") and container.get_options(model, {"raw_scores": False})["raw_scores"]:
+        decisions, names["probabilities"] = names["probabilities"], scope.get_unique_variable_name("probabilities")
+        factors, matrix = _decisions_of_scores(model), name_of("decisions_of_scores")
+        container.add_initializer(matrix, onnx.TensorProto.FLOAT, list(factors.shape), factors.ravel().tolist())
+        name = scope.get_unique_operator_name("MatMul")
+        container.add_node("MatMul", [name_of("scores"), matrix], decisions, op_version=15, name=name)
     for constant in graph.initializer:
         values = onnx.numpy_helper.to_array(constant)
         listed = values.astype(str).tolist() if values.dtype == object else values.tolist()
@@ -87,3 +102,10 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
             name=scope.get_unique_operator_name(node.op_type),
             **attributes,
         )
+
+
+def _decisions_of_scores(model: Any) -> NDArray[np.float64]:
+    """(k, columns) matrix that turns scores of the graph into ``decision_function``, with a column for each class."""
+    loss, k = model.loss_, model.ensemble_.n_outputs
+    columns = decision(loss, np.eye(k) / getattr(loss, "link_scale", 1.0))  # of linear functions their factors
+    return columns if columns.ndim == 2 else np.column_stack([-columns, columns])

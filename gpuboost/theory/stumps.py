@@ -43,7 +43,6 @@ def sign_stumps(
         If X has missing values, or the weights are not as described.
     """
     dense = as_table(X).matrix.toarray() if hasattr(X, "toarray") else X  # SciPy does not check the column numbers
-    dense = np.ma.filled(np.ma.asarray(X, np.float64), np.nan) if isinstance(X, np.ma.MaskedArray) else dense
     try:
         x = real_numbers("X", dense)
     except InputError:

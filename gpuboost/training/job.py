@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from gpuboost.arguments import is_integer
 from gpuboost.backends.devices import Choice, processors
 from gpuboost.data.columns import Columns
 from gpuboost.data.dataset import Dataset
@@ -250,9 +250,7 @@ def seed_of(random_state: Any) -> int:
     RecipeError
         If it is not an int, None, a RandomState or a Generator.
     """
-    if isinstance(random_state, bool):
-        random_state = "a bool"
-    if isinstance(random_state, Integral) and int(random_state) >= 0:
+    if is_integer(random_state, 0):
         return int(random_state)
     if random_state is None or isinstance(random_state, np.random.RandomState):
         return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import column_or_1d
 
+from gpuboost.arguments import unmasked
 from gpuboost.backends.protocol import Backend
 from gpuboost.data.columns import Columns
 from gpuboost.data.dataset import Dataset
@@ -44,7 +45,7 @@ def labelled(x: Any, y: Any, weight: Any, n_rows: int, group: Any = None, offset
         If there is not one finite target and one weight >= 0 for each row, or the group does not match the rows.
     """
     unnamed = isinstance(y, (list, tuple, complex)) or hasattr(y, "tocsr")  # scikit-learn would not name y
-    labels = target_array(y) if unnamed else y
+    labels = target_array(y) if unnamed else unmasked(y)
     shape = getattr(labels, "shape", ())
     column = len(shape) < 2 or shape[1:] == (1,)
     target = check_target(column_or_1d(labels, warn=True) if column else labels, n_rows, several=len(shape) == 2)

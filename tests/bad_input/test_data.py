@@ -230,6 +230,29 @@ def test_weight(weight: Any, words: str) -> None:
         Dataset(X, weight=weight)
 
 
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("y", np.arange(4.0)),
+        ("y", np.array(["a", "b", "a", "b"])),
+        ("y", np.array([True, False, True, False])),
+        ("sample_weight", np.ones(4, np.int64)),
+        ("init_score", np.zeros(4)),
+        ("group", np.array([1, 1, 2, 2])),
+    ],
+)
+def test_what_a_mask_hides_is_missing(name: str, values: np.ndarray) -> None:
+    given = {"y": np.array([0, 1, 0, 1])} | {name: np.ma.masked_array(values, mask=[False, False, True, False])}
+    kind = gb.GradientBoostingRanker if name == "group" else gb.GradientBoostingClassifier
+    if values.dtype == np.float64:
+        kind = gb.GradientBoostingRegressor
+    with pytest.raises(InputError, match=rf"^{name}: .*row 2 holds .*nan"):
+        kind(n_estimators=1, min_child_weight=0.1).fit(X, **given)
+    shown = given | {name: np.ma.masked_array(values)}
+    expected = kind(n_estimators=1, min_child_weight=0.1).fit(X, **(given | {name: values}))
+    assert gb.dumps(kind(n_estimators=1, min_child_weight=0.1).fit(X, **shown)) == gb.dumps(expected)
+
+
 @pytest.mark.parametrize("kind", ["M8[D]", "m8[s]"])
 @pytest.mark.parametrize("made", [np.asarray, list, pd.Series])
 def test_dates_and_time_spans_are_no_numbers_anywhere(kind: str, made: Any) -> None:

@@ -211,6 +211,11 @@ def test_a_parameter_out_of_range_is_named(make: Callable[..., Any], params: dic
     assert vars(model) == vars(make(**params))
 
 
+def test_a_seed_that_is_none_is_shown_as_it_was_given() -> None:
+    with pytest.raises(gb.RecipeError, match=r"random_state: .*; got True"):
+        regressor(random_state=True).fit(X, Y)
+
+
 def test_classes_that_cannot_be_divided_are_named() -> None:
     model = gb.GradientBoostingClassifier(n_estimators=2, validation_fraction=0.2)
     with pytest.raises(gb.InputError, match=r"every class needs two rows, .*; class rare has one"):

@@ -57,6 +57,7 @@ FRAMES = {
     "polars lazy": lambda frame: pl.from_arrow(arrow(frame)).lazy(),
     "duckdb": duck,
     "capsule": Capsule,
+    "batch": lambda frame: pa.RecordBatch.from_pandas(frame, preserve_index=False),
 }
 EACH = pytest.mark.parametrize("kind", FRAMES)
 
@@ -114,6 +115,14 @@ def test_dates_and_numbers_as_text_are_refused_with_their_column() -> None:
         gb.GradientBoostingRegressor().fit(texts, np.arange(4.0))
     chosen = gb.GradientBoostingRegressor(n_estimators=2, categorical_features=["town"]).fit(texts, np.arange(4.0))
     assert chosen.columns_.categories == (("1", "2", "3", "4"),)
+
+
+def test_integers_of_128_bits_are_numbers() -> None:
+    column = pl.Series("a", range(60))
+    expected = gb.GradientBoostingRegressor(**SETTINGS).fit(column.to_frame(), Y[:60])
+    for wide in (column.cast(pl.Int128).to_frame(), column.cast(pl.UInt128).to_frame()):
+        assert gb.dumps(gb.GradientBoostingRegressor(**SETTINGS).fit(wide, Y[:60])) == gb.dumps(expected)
+        np.testing.assert_array_equal(expected.predict(wide), expected.predict(column.to_frame()))
 
 
 def test_columns_of_one_name_are_refused() -> None:

@@ -71,3 +71,18 @@ def test_codes_do_not_depend_on_how_labels_are_stored():
             found = gb.GradientBoostingClassifier(n_estimators=3).fit(x, labels)
         np.testing.assert_array_equal(found.predict_proba(x), plain)
         np.testing.assert_array_equal(found.classes_, np.unique(labels))
+
+
+@pytest.mark.parametrize("kind", ["bool", "int64", "float64"])
+def test_labels_in_an_array_of_objects_are_those_of_their_type(kind):
+    x, y = np.arange(60.0).reshape(-1, 1), (np.arange(60) // 20 > 0).astype(kind)
+    objects = y.astype(object)
+    plain, found = (gb.GradientBoostingClassifier(n_estimators=3).fit(x, labels) for labels in (y, objects))
+    assert gb.dumps(found) == gb.dumps(plain)
+    assert found.score(x, objects) == plain.score(x, y)
+
+
+@pytest.mark.parametrize("pair", [(1, "a"), (1, True), (2**63 + 5, 3)], ids=str)
+def test_objects_of_no_one_type_are_no_labels(pair):
+    with pytest.raises(gb.InputError, match="Unknown label type"):
+        gb.GradientBoostingClassifier(n_estimators=3).fit(np.arange(6.0).reshape(-1, 1), np.array(pair * 3, object))

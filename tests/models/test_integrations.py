@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -184,3 +185,17 @@ def test_skl2onnx_declares_outputs_of_several_targets(rng: np.random.Generator) 
         session = runtime.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
         for output, answer in zip(session.get_outputs(), session.run(None, {"X": x}), strict=True):
             assert output.shape[1:] == list(answer.shape[1:]) == list(y.shape[1:] or [1])
+
+
+@pytest.mark.parametrize(("loss", "n_classes"), [("exponential", 2), ("softmax", 2), ("softmax", 3)])
+def test_skl2onnx_converts_calibrated_classifiers(rng: np.random.Generator, loss: str, n_classes: int) -> None:
+    skl2onnx = pytest.importorskip("skl2onnx")
+    runtime = pytest.importorskip("onnxruntime")
+    gb.integrations.register_skl2onnx()
+    x = np.round(rng.normal(size=(90, 3)), 1).astype(np.float32)
+    y = np.digitize(x[:, 0] + rng.normal(size=90), [0.0, 0.8][: n_classes - 1])
+    model = CalibratedClassifierCV(gb.GradientBoostingClassifier(loss, **SETTINGS), cv=2).fit(x, y)
+    proto = skl2onnx.to_onnx(model, x[:1], options={"zipmap": False}, target_opset={"": 15, "ai.onnx.ml": 3})
+    session = runtime.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
+    found = session.run(None, {session.get_inputs()[0].name: x})[1]
+    assert np.isclose(found, model.predict_proba(x), atol=1e-5).mean() > 0.95
