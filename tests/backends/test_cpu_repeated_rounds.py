@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from support.builders import model_bytes, random_case, sparse
 from support.examples import crossed, daily
+from support.kernel_calls import noted_calls
 from support.repeated_rounds import Counted, counted, watched
 
 import gpuboost as gb
@@ -23,6 +24,7 @@ from gpuboost.boosting import boost
 from gpuboost.errors import InputError
 from gpuboost.growth import DepthWise, LeafWise, Oblivious
 from gpuboost.kernels.growth import repeated_rounds as kernel
+from gpuboost.kernels.growth import small_stump
 from gpuboost.learners import RandomByLevel, RandomByNode, RandomGroups
 from gpuboost.recipe import Recipe
 from gpuboost.sampling import UniformSampling
@@ -212,6 +214,38 @@ def test_leaf_values_along_paths_of_sums_of_all_rows(more: dict[str, Any], count
     assert counted.calls == [5, 5, 1]
 
 
+@pytest.mark.parametrize(
+    ("loss", "target", "weights"),
+    [
+        (losses.SquaredError(), "real", "real"),
+        (losses.Logistic(), "binary", "whole"),
+        pytest.param(losses.Softmax(3), "3", "none", marks=pytest.mark.slow),
+    ],
+)
+def test_stumps_are_repeated_from_the_third_round_on(loss: Any, target: str, weights: str, counted: Counted) -> None:
+    """The first is grown by a kernel of its own, the second as other trees are."""
+    case = random_case(5, 200, 4, target=target, weights=weights, categorical=0.0)
+    recipe = Recipe(loss, 12, 0.3, DepthWise(Limits(2, 1)))
+    for threads in (1, 3):
+        counted.calls.clear()
+        assert watched(recipe, case, Cpu(threads), together=5) == watched(recipe, case, Reference())
+        assert counted.calls == [0, 5, 5]
+
+
+@pytest.mark.parametrize(("compiled", "kept"), [(True, 1), (False, 0)])
+def test_stumps_that_are_not_repeated_are_grown_by_their_own_kernel(
+    compiled: bool, kept: int, counted: Counted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(repeated_rounds, "MOST_NODES", 2)  # a stump has three
+    monkeypatch.setattr(RepeatedRounds, "_has", lambda *_: compiled)
+    grown = noted_calls(small_stump, monkeypatch)
+    case = random_case(5, 200, 4, categorical=0.0)
+    recipe = Recipe(losses.SquaredError(), 12, 0.3, DepthWise(Limits(2, 1)))
+    assert watched(recipe, case, Cpu(1), together=5) == watched(recipe, case, Reference())
+    assert counted.calls == [0] * 11
+    assert len(grown) == 12 - kept
+
+
 def test_sparse_rows_and_deep_trees(counted: Counted) -> None:
     case = random_case(6, 300, 4)
     case = replace(case, data=sparse(case.data))
@@ -292,7 +326,6 @@ def test_gradients_that_are_no_numbers_are_refused_by_the_verbs(counted: Counted
         {**QUANTILES, "growth": DepthWise(Limits(4, 2, directions=(1, 0, 0)))},
         {"growth": Oblivious(Limits(4, 2, reg_alpha=0.1))},
         {"growth": Oblivious(Limits(4, 2, interactions=Interactions(((0, 1), (2,)))))},
-        {"growth": DepthWise(Limits(2, 1))},
         {"growth": LeafWise(Limits(4_000, 62, min_samples_leaf=3))},
         {"growth": LeafWise(Limits(4_000, 62))},  # splits of which are speculative
     ],

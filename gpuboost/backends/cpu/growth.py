@@ -93,6 +93,7 @@ class CpuGrowth:
         self._columns = Memo(partial(columns_of, pool=pool))
         self._full_columns, self._bitmaps = Memo(laid_out), Memo(indicator_bitmaps)
         self._scales, self._small_stumps = cpu_sums.Scales(), SmallStumps()
+        self.keeps_stumps = False  # see ``keep_stumps``
 
     def grow(self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits) -> Structure:
         """See the verb."""
@@ -127,6 +128,20 @@ class CpuGrowth:
             return None
         return self._for_draws(data, candidates, limits, workspace, of_rows=target.rows is not None)
 
+    def could_keep(self, data: TrainingSet, target: Target, candidates: Candidates, limits: Limits) -> bool:
+        """True of stumps of small dense data, whose grower ``keep_stumps`` keeps for the next ones."""
+        every = target.rows is None and candidates.by_tree is None and candidates.root is None
+        small = isinstance(data.bins, DenseBins) and self._small_stumps.suit(data, candidates, None, self._pool)
+        return every and small and cpu_stump.suits(limits)
+
+    def keep_stumps(self, *, wanted: bool) -> None:
+        """Let stumps that ``could_keep`` names grow as other trees do, so that ``for_rounds`` has a grower, or not."""
+        self.keeps_stumps = wanted
+        if not wanted:
+            workspace = self._workspaces.take()
+            workspace.kept = None
+            self._workspaces.give_back(workspace)
+
     def _for_draws(
         self, data: TrainingSet, candidates: Candidates, limits: Limits, workspace: Workspace, *, of_rows: bool
     ) -> TreeGrower:
@@ -150,7 +165,8 @@ class CpuGrowth:
         some_cuts = some_cuts or candidates.chooses_by_more or candidates.cuts is not None or limits.bounded
         some_cuts = some_cuts or limits.forced is not None
         free = not limits.bounded and limits.interactions is None and limits.forced is None
-        if target.rows is None and free and cpu_stump.suits(limits):
+        is_kept = self.keeps_stumps and self.could_keep(data, target, candidates, limits)
+        if target.rows is None and free and cpu_stump.suits(limits) and not is_kept:
             stump = self._stump(data, target, output, candidates, limits, workspace, some_cuts=some_cuts)
             if stump is not None:
                 return stump

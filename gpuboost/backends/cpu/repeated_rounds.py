@@ -76,11 +76,10 @@ class RepeatedRounds:
                 self._passed -= 1
                 return ()
             self._round = self._prepared(trees, left)
+            if self._round is None:
+                self._passed = 0 if self._keeps_next_stumps(trees, left) else PASSED
             self._verbs.clear()
-        if self._round is None:
-            self._passed = PASSED
-            return ()
-        return self._round.repeat(trees, shrinkage, rounds)
+        return () if self._round is None else self._round.repeat(trees, shrinkage, rounds)
 
     def _prepared(self, trees: tuple[FittedTree, ...], left: int) -> _Round | None:
         """The last round, if the kernel can repeat it and is there."""
@@ -94,11 +93,29 @@ class RepeatedRounds:
         kind = repeated_kind(
             categorical=call.is_categorical, several=len(trees) > 1, draws=verbs.draws, noise=verbs.is_noisy
         )
-        is_ready = BACKGROUND.is_ready if left >= PAYS else BACKGROUND.is_there
-        if self.waits and not is_ready(kind):
+        if not self._has(kind, left):
             return None
         made = _Round(call, grower.packed, verbs)
         return made if made.is_known and not (self.waits and not made.is_compiled) else None
+
+    def _keeps_next_stumps(self, trees: tuple[FittedTree, ...], left: int) -> bool:
+        """True if the last round was of stumps, and the next one is grown so that the kernel can repeat it.
+
+        By itself the kernel of small stumps is the faster one. If the round could not be repeated nevertheless, stumps
+        go back to it.
+        """
+        growth, verbs = self._growth, RoundVerbs.of(self._verbs, trees)
+        if growth.keeps_stumps:
+            growth.keep_stumps(wanted=False)
+        elif verbs is not None and not verbs.may_warn and growth.could_keep(*verbs.of_growth):
+            kind = repeated_kind(categorical=False, several=len(trees) > 1, noise=verbs.is_noisy)
+            growth.keep_stumps(wanted=self._has(kind, left))
+        return growth.keeps_stumps
+
+    def _has(self, kind: str, left: int) -> bool:
+        """True if the kernel of this kind is there, or need not be. Where enough rounds are left, it is asked for."""
+        is_ready = BACKGROUND.is_ready if left >= PAYS else BACKGROUND.is_there
+        return not self.waits or is_ready(kind)
 
 
 class _Round:
