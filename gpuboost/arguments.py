@@ -65,6 +65,26 @@ def declares(x: Any, name: str) -> bool:
     return hasattr(type(x), name) or name in getattr(x, "__dict__", ())
 
 
+class _ReadOnlyMemory:
+    """Memory that a kernel may have as if it could be written to."""
+
+    def __init__(self, array: Any) -> None:
+        self.owner = array
+        interface = array.__array_interface__
+        self.__array_interface__ = {**interface, "data": (interface["data"][0], False)}
+
+
+def writable_view(array: Any) -> Any:
+    """The array; of a read-only array of NumPy its memory, as an array that could be written to.
+
+    Kernels never write to what they are given to read, but are compiled again for arrays that are read-only: columns of
+    pandas, files that are mapped into memory, objects that Ray shares.
+    """
+    if not isinstance(array, np.ndarray) or array.flags.writeable or not array.size:
+        return array
+    return np.asarray(_ReadOnlyMemory(array))
+
+
 def unmasked(values: Any) -> Any:
     """The values; of a masked array those that it does not hide, and NaN in place of the others."""
     if not isinstance(values, np.ma.MaskedArray):

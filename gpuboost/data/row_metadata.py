@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.arguments import writable_view
 from gpuboost.data.queries import query_start
 from gpuboost.data.weights import kept_rows, split_weights
 from gpuboost.records import dataclass
@@ -78,10 +79,10 @@ class RowMetadata:
         return TrainingSet(
             bins,
             cuts,
-            self.select(y),
-            self.real_weight,
+            writable_view(self.select(y)),
+            writable_view(self.real_weight),
             self.multiplicity,
             self.query_start,
-            offset=self.kept_offset,
+            offset=writable_view(self.kept_offset),
             **self.facts_of_lists(self.kept),
         )

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuboost._version import __version__
+from gpuboost.arguments import writable_view
 from gpuboost.errors import DeviceError, RecipeError
 from gpuboost.types import TrainingSet
 
@@ -191,22 +192,10 @@ def plain(error: BaseException) -> str:
     return re.sub(r"\x1b\[[0-9;]*m", "", str(error))
 
 
-class _ReadOnlyMemory:
-    """Memory that a kernel may have as if it could be written to."""
-
-    def __init__(self, array: Any) -> None:
-        self.owner = array
-        interface = array.__array_interface__
-        self.__array_interface__ = {**interface, "data": (interface["data"][0], False)}
-
-
 def shared_view(record: Any) -> Any:
-    """The record with arrays in the object store's memory, marked read-only, seen as ordinary ones.
-
-    Kernels never write to what they are given to read, but are compiled again for arrays that say so.
-    """
+    """The record with arrays in the object store's memory, marked read-only, seen as ordinary ones."""
     if isinstance(record, np.ndarray):
-        return record if record.flags.writeable or not record.size else np.asarray(_ReadOnlyMemory(record))
+        return writable_view(record)
     if isinstance(record, tuple) and type(record) is tuple:
         return tuple(map(shared_view, record))
     if is_dataclass(record) and not isinstance(record, type) and type(record).__module__.startswith("gpuboost.types"):

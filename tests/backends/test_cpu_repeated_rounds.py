@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from dataclasses import replace
 from typing import Any
 from weakref import ref
@@ -17,6 +19,8 @@ import gpuboost as gb
 from gpuboost import losses
 from gpuboost.backends.cpu import repeated_rounds
 from gpuboost.backends.cpu.backend import Cpu
+from gpuboost.backends.cpu.compilation import background
+from gpuboost.backends.cpu.compilation.first_fit import FIRST_FITS
 from gpuboost.backends.cpu.repeated_rounds import RepeatedRounds
 from gpuboost.backends.cpu.trees import histograms
 from gpuboost.backends.reference.backend import Reference
@@ -404,6 +408,56 @@ def test_a_kernel_for_other_types_is_not_compiled(counted: Counted, monkeypatch:
     assert watched(recipe, case, Cpu(1), together=5) == watched(recipe, case, Reference())
     assert counted.calls == [0, 0, 0]
     assert len(kernel.repeat.overloads) == before
+
+
+@pytest.mark.parametrize("with_weights", [False, True])
+def test_read_only_targets_and_weights_as_pandas_gives_them_need_no_kernels_of_their_own(
+    with_weights: bool, counted: Counted
+) -> None:
+    rng = np.random.default_rng(0)
+    x, y, weight = rng.normal(size=(200, 4)), rng.normal(size=200), rng.uniform(0.5, 1.5, 200)
+    made = []
+    for _ in range(2):
+        counted.calls.clear()
+        model = gb.GradientBoostingRegressor(n_estimators=6, max_depth=2, random_state=0, n_jobs=1, device="cpu")
+        made.append(gb.dumps(model.fit(x, y, sample_weight=weight if with_weights else None)))
+        overloads = len(kernel.repeat.overloads)
+        assert sum(counted.calls) == 5
+        y.setflags(write=False)
+        weight.setflags(write=False)
+    assert made[0] == made[1]
+    assert len(kernel.repeat.overloads) == overloads
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "rounds-one-numeric",
+        *(
+            pytest.param(f"rounds-{kind}", marks=pytest.mark.slow)
+            for kind in (
+                "several-numeric", "one-categorical", "several-categorical", "one-numeric-draws", "one-numeric-noise",
+            )
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_compiled_in_the_background_is_the_kernel_of_its_kind(
+    kind: str, counted: Counted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    plain = repeated_rounds.repeated_kind
+
+    def noted(**given: bool) -> str:
+        asked.append(plain(**given))
+        return asked[-1]
+
+    monkeypatch.setattr(repeated_rounds, "repeated_kind", noted)
+    monkeypatch.setattr(background, "note_kind", lambda noted: asked.append(f"noted {noted}"))
+    monkeypatch.setattr(FIRST_FITS, "end", lambda: None)
+    monkeypatch.setattr("sys.argv", ["-c", json.dumps(sys.path), kind])
+    exec(background._RUN_ROUNDS, {})
+    assert asked == [kind, f"noted {kind}"]
+    assert sum(counted.calls) == 2
 
 
 @pytest.mark.parametrize("held", [{"reg_alpha": 0.5}, {"monotonic_cst": [1, -1, 0]}, {"growth": "oblivious"}], ids=str)
