@@ -42,7 +42,7 @@ _RUN_ROUNDS = (  # a fit, for which this package has not all that it takes
     "from gpuboost.backends.cpu.compilation import background, first_fit; first_fit.FIRST_FITS.end(); "
     "from gpuboost.backends.cpu.repeated_rounds import RepeatedRounds; RepeatedRounds.waits = False; "
     "kind = sys.argv[2]; x = numpy.arange(128.0).reshape(64, 2) % 8; "
-    "of = [0] if 'categorical' in kind else None; y = (x[:, 0] > 3) + 1 * ('several' in kind) * (x[:, 0] > 5); "
+    "of = [0] if 'categorical' in kind else None; y = x[:, 0] // (2 if 'several' in kind else 4); "
     "of_rows = 0.5 if 'draws' in kind else None; "
     "noise = gpuboost.Langevin(allow_unproven=True) if 'noise' in kind else None; "
     "gpuboost.GradientBoostingClassifier("
