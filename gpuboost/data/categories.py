@@ -7,7 +7,8 @@ are one category, whatever the column's dtype was when it was learned and is now
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from itertools import repeat
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -137,14 +138,13 @@ def _codes_of_numbers(values: NDArray[Any], categories: tuple[Category, ...]) ->
     return np.where(listed[order[place]] == values, order[place], np.nan)
 
 
-def _codes_of_objects(values: Iterable[Any], categories: tuple[Category, ...], label: str) -> NDArray[np.float64]:
+def _codes_of_objects(values: Collection[Any], categories: tuple[Category, ...], label: str) -> NDArray[np.float64]:
     code = {category: float(place) for place, category in enumerate(categories)}
     values = values.tolist() if isinstance(values, np.ndarray) else values
     try:
-        codes = [code.get(value, math.nan) for value in values]
+        numbers = np.fromiter(map(code.get, values, repeat(math.nan)), np.float64, len(values))
     except TypeError as error:
         raise TypeError(f"X: {label} must hold text or numbers as categories: {error}.") from None
-    numbers = np.array(codes, dtype=np.float64)
     if categories and np.isnan(numbers).any():
         text = isinstance(categories[0], str)
         for value in set(values) - set(code):

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from gpuboost.components import EmptyComponent, Grid, SmoothTerm, Space, TreeComponent
 from gpuboost.errors import InputError
 from gpuboost.model import strict_json as strict
-from gpuboost.model.tree_json import TreeFeatures, tree_from, tree_line
+from gpuboost.model.forest_json import trees_from
+from gpuboost.model.tree_json import TreeFeatures, tree_line
 from gpuboost.public import SMOOTH_FAMILIES
 from gpuboost.records import dataclass
 from gpuboost.types import Component, Ensemble
@@ -161,7 +162,8 @@ def _leaves_from(
     value: dict[str, Any], where: str, output: int, centres: NDArray[np.float64] | None, columns: TreeFeatures
 ) -> tuple[Component, float]:
     extra = ("kind", "along", "slopes") if value["kind"] == "lines" else ("kind",)
-    tree, factor = tree_from({k: v for k, v in value.items() if k not in extra}, where, output, columns)
+    plain = {name: entry for name, entry in value.items() if name not in extra}
+    ((tree, factor),) = trees_from([plain], [where], [output], columns)
     if value["kind"] == "tree":
         return TreeComponent(tree, output, tree.version), factor
     for name in extra:

@@ -18,15 +18,8 @@ from gpuboost.errors import InputError
 from gpuboost.model import strict_json as strict
 from gpuboost.model.component_json import KEYS as COMPONENT_KEYS
 from gpuboost.model.component_json import components_from, largest, lines_of
-from gpuboost.model.tree_json import (
-    TreeFeatures,
-    cuts_from,
-    cuts_lines,
-    shares,
-    sharing_tree_from,
-    tree_from,
-    tree_line,
-)
+from gpuboost.model.forest_json import sharing_tree_from, trees_from
+from gpuboost.model.tree_json import TreeFeatures, cuts_from, cuts_lines, shares, tree_line
 from gpuboost.records import dataclass
 from gpuboost.storage import write
 from gpuboost.types import Ensemble, FittedTree
@@ -181,18 +174,16 @@ def _sharing(ensemble: Ensemble) -> list[bool]:
 
 def _trees(lines: list[Any], k: int, columns: TreeFeatures, version: int) -> list[tuple[FittedTree, float]]:
     """The trees and their factors. k: outputs."""
-    pairs: list[tuple[FittedTree, float]] = []
-    some = False
-    for i, line in enumerate(lines):
-        where, output = f"trees[{i}]", i % k
-        if version >= WITH_SHARED_NODES and output > 0 and shares(line):
-            some = True
-            pairs.append(sharing_tree_from(line, where, output, pairs[i - output][0].nodes))
-        else:
-            pairs.append(tree_from(line, where, output, columns))
-    if version == WITH_SHARED_NODES and not some:
+    places = [f"trees[{i}]" for i in range(len(lines))]
+    sharing = {i for i, line in enumerate(lines) if version >= WITH_SHARED_NODES and i % k > 0 and shares(line)}
+    own = [i for i in range(len(lines)) if i not in sharing]
+    read = trees_from([lines[i] for i in own], [places[i] for i in own], [i % k for i in own], columns)
+    pairs = dict(zip(own, read, strict=True))
+    for i in sorted(sharing):
+        pairs[i] = sharing_tree_from(lines[i], places[i], i % k, pairs[i - i % k][0].nodes)
+    if version == WITH_SHARED_NODES and not sharing:
         strict.refuse("version", f"in files of version {version} some trees share the nodes of another", version)
-    return pairs
+    return [pairs[i] for i in range(len(lines))]
 
 
 def _check_reach(bias: NDArray[np.float64], scale: float, parts: list[tuple[float, float]], kind: str) -> None:

@@ -1,4 +1,4 @@
-"""Cuts and trees as JSON, and back with every rule of ``gpuboost.types`` checked."""
+"""Cuts and trees as JSON, and cuts back with every rule of ``gpuboost.types`` checked; trees: ``forest_json``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from gpuboost.types import Cuts, FittedTree, Nodes
 
 _COLUMNS = ("feature", "bin", "missing_left", "left", "right", "gain", "cover", "count", "value")
 _HEAD = ("output", "version", "factor")
-_TREE, _SHARING = (*_HEAD, *_COLUMNS, "sets"), (*_HEAD, "value")
+TREE = (*_HEAD, *_COLUMNS, "sets")
+"""The entries of a tree with nodes of its own."""
+SHARING = (*_HEAD, "value")
+"""The entries of a tree with the nodes of another."""
 _MOST_THRESHOLDS, _MOST_CATEGORIES = 254, 255
 _INT64 = 2**63
 
@@ -96,113 +99,12 @@ def shares(value: Any) -> bool:
     return isinstance(value, dict) and "feature" not in value and "value" in value
 
 
-def sharing_tree_from(value: Any, where: str, output: int, nodes: Nodes) -> tuple[FittedTree, float]:
-    """The inverse of ``tree_line`` for a tree that shares the nodes of another."""
-    record = strict.record(value, where, _SHARING)
-    version, factor = _head(record, where, output)
-    values, inner = (
-        strict.numbers(record["value"], f"{where}.value", len(nodes.feature)),
-        np.flatnonzero(~nodes.is_leaf),
-    )
-    _demand(values[inner] == 0, inner, f"{where}.value", "it is 0 but at leaves", values)
-    return FittedTree(nodes, values, output, version), factor
-
-
-def tree_from(value: Any, where: str, output: int, columns: TreeFeatures) -> tuple[FittedTree, float]:
-    """The inverse of ``tree_line``, for the tree of one output of one round."""
-    record = strict.record(value, where, _TREE)
-    version, factor = _head(record, where, output)
-    feature = strict.integers(record["feature"], f"{where}.feature", -1, columns.cuts.n_features - 1)
-    v = len(feature)
-    if not v:
-        strict.refuse(f"{where}.feature", "a tree has at least one node")
-    integer = {
-        name: strict.integers(record[name], f"{where}.{name}", 0, high, v)
-        for name, high in (("bin", 255), ("missing_left", 1), ("left", v - 1), ("right", v - 1), ("count", _INT64 - 1))
-    }
-    real = {name: strict.numbers(record[name], f"{where}.{name}", v) for name in ("gain", "cover", "value")}
-    _check_shape(where, feature, integer["left"], integer["right"])
-    _check_columns(where, feature, integer, real, columns)
-    nodes = Nodes(
-        feature=feature.astype(np.int32),
-        bin=integer["bin"].astype(np.int32),
-        missing_left=integer["missing_left"].astype(np.bool_),
-        left=integer["left"].astype(np.int32),
-        right=integer["right"].astype(np.int32),
-        gain=real["gain"],
-        cover=real["cover"],
-        count=integer["count"],
-        left_set=_left_set(record["sets"], f"{where}.sets", feature, columns),
-    )
-    return FittedTree(nodes, real["value"], output, version), factor
-
-
-def _head(record: dict[str, Any], where: str, output: int) -> tuple[int, float]:
-    """Version and factor."""
-    strict.integer(record["output"], f"{where}.output", output, output)
-    version = strict.integer(record["version"], f"{where}.version", -1, _INT64 - 1)
-    return version, strict.number(record["factor"], f"{where}.factor")
-
-
-def _check_shape(where: str, feature: NDArray[np.int64], left: NDArray[np.int64], right: NDArray[np.int64]) -> None:
-    """Children after their parent, and every node but the root the child of exactly one: a tree, whole."""
-    inner = np.flatnonzero(feature >= 0)
-    for name, child in (("left", left), ("right", right)):
-        _demand(child[inner] > inner, inner, f"{where}.{name}", "a child comes after its parent", child)
-        leaf = np.flatnonzero(feature < 0)
-        _demand(child[leaf] == 0, leaf, f"{where}.{name}", "a leaf has no child, written 0", child)
-    parents = np.bincount(np.concatenate([left[inner], right[inner]]), minlength=len(feature))
-    every = np.arange(1, len(feature))
-    _demand(parents[1:] == 1, every, where, "every node but the first is the child of one other", parents)
-
-
-def _check_columns(
-    where: str,
-    feature: NDArray[np.int64],
-    integer: dict[str, NDArray[np.int64]],
-    real: dict[str, NDArray[np.float64]],
-    columns: TreeFeatures,
-) -> None:
-    inner, leaf, every = np.flatnonzero(feature >= 0), np.flatnonzero(feature < 0), np.arange(len(feature))
-    numeric = inner[~columns.is_categorical[feature[inner]]]
-    in_cuts = integer["bin"][numeric] < columns.n_bins[feature[numeric]]
-    _demand(in_cuts, numeric, f"{where}.bin", "a split is at one of its feature's bins", integer["bin"])
-    for name in ("bin", "missing_left"):
-        _demand(integer[name][leaf] == 0, leaf, f"{where}.{name}", "it is 0 at a leaf", integer[name])
-    _demand(real["gain"][leaf] == 0, leaf, f"{where}.gain", "it is 0 at a leaf", real["gain"])
-    _demand(real["cover"] >= 0, every, f"{where}.cover", "it is not negative", real["cover"])
-    _demand(real["value"][inner] == 0, inner, f"{where}.value", "it is 0 but at leaves", real["value"])
-
-
-def _demand(holds: NDArray[Any], nodes: NDArray[Any], where: str, rule: str, column: NDArray[Any]) -> None:
-    if not holds.all():
-        node = int(nodes[np.argmin(holds)])
-        strict.refuse(f"{where}[{node}]", rule, column[node].item())
-
-
 def _sets(nodes: Nodes, is_categorical: NDArray[np.bool_]) -> list[list[Any]]:
     """[node, [bins that go left]] of every categorical node."""
+    if not is_categorical.any():
+        return []
     inner = np.flatnonzero(nodes.feature >= 0)
     some = inner[is_categorical[nodes.feature[inner]]]
     words = np.ascontiguousarray(nodes.left_set[some].astype("<u4"))
     bits = np.unpackbits(words.view(np.uint8), axis=1, bitorder="little")
     return [[int(node), np.flatnonzero(row).tolist()] for node, row in zip(some, bits, strict=True)]
-
-
-def _left_set(value: Any, where: str, feature: NDArray[np.int64], columns: TreeFeatures) -> NDArray[np.uint32]:
-    """The inverse of ``_sets``: every categorical node in turn, with bins of its feature in increasing order."""
-    words = np.zeros((len(feature), 8), np.uint32)
-    inner = np.flatnonzero(feature >= 0)
-    expected = inner[columns.is_categorical[feature[inner]]].tolist()
-    pairs = strict.items(value, where)
-    if len(pairs) != len(expected):
-        strict.refuse(where, f"there are {len(expected)} categorical nodes in this tree", len(pairs))
-    for i, (pair, node) in enumerate(zip(pairs, expected, strict=True)):
-        if len(strict.items(pair, f"{where}[{i}]")) != 2:
-            strict.refuse(f"{where}[{i}]", "a pair of a node and a list of bins was expected")
-        strict.integer(pair[0], f"{where}[{i}][0]", node, node)
-        bins = strict.integers(pair[1], f"{where}[{i}][1]", 0, int(columns.n_bins[feature[node]]) - 1)
-        if not (bins[1:] > bins[:-1]).all():
-            strict.refuse(f"{where}[{i}][1]", "increasing bins were expected")
-        np.bitwise_or.at(words[node], bins // 32, np.uint32(1) << (bins % 32).astype(np.uint32))
-    return words
