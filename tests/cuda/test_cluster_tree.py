@@ -173,9 +173,9 @@ def test_models_are_those_of_a_cpu(name: str) -> None:
 def test_trainings_in_lock_step_share_launches_of_clusters(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GPUBOOST_CLUSTERS", "1")
     rng = np.random.default_rng(0)
-    x = rng.normal(size=(400, 6))
+    x = rng.normal(size=(200, 4))
     y = x[:, 0] + x[:, 1] * x[:, 2]
-    model = gb.GradientBoostingRegressor(n_estimators=20, max_depth=3, random_state=0)
+    model = gb.GradientBoostingRegressor(n_estimators=6, max_depth=2, random_state=0)
     expected = gb.cv(model, x, y, folds=3)
     with emulated_gpu() as cupy:
         found = gb.cv(model.set_params(device="cuda"), x, y, folds=3)
