@@ -41,8 +41,8 @@ def warm_up(kinds: Sequence[str] | None = None, *, n_jobs: int | None = None) ->
     ----------
     kinds : sequence of str or None
         Kinds of fits to prepare for: "regression", "classification", "multiclass", "ranking", "categories", "sparse",
-        "leafwise", "min_samples_leaf", "monotone", "oblivious", "sampling", "langevin", "contributions". None: all of
-        them. Kernels of "monotone" are also those of ``reg_alpha`` and ``max_delta_step``.
+        "leafwise", "min_samples_leaf", "monotone", "oblivious", "stumps", "sampling", "langevin", "contributions". None:
+        all of them. Kernels of "monotone" are also those of ``reg_alpha`` and ``max_delta_step``.
     n_jobs : int or None
         Threads of the fits, as of the estimators.
 
@@ -70,8 +70,7 @@ def warm_up(kinds: Sequence[str] | None = None, *, n_jobs: int | None = None) ->
             BACKGROUND.is_ready(REPEATED[kind])
         BACKGROUND.wait()
         seconds[kind] = time.perf_counter() - begin
-    if not PLAIN.isdisjoint(chosen):
-        note_kernels()
+        note_kernels(*FIRST_FIT_PARTS.get(kind, ()))
     return seconds
 
 
@@ -159,6 +158,7 @@ KINDS: dict[str, Callable[[NDArray[Any], int | None], None]] = {
     "min_samples_leaf": _with(min_samples_leaf=5),
     "monotone": _with(monotonic_cst=[1, 0, 0]),
     "oblivious": _with(growth="oblivious"),
+    "stumps": _with(max_depth=1),
     "sampling": _sampling,
     "langevin": _with(langevin=Langevin()),
     "contributions": _contributions,
@@ -174,8 +174,18 @@ REPEATED = {
     "min_samples_leaf": repeated_kind(categorical=False, several=False),
     "monotone": repeated_kind(categorical=False, several=False),
     "oblivious": repeated_kind(categorical=False, several=False),
+    "stumps": repeated_kind(categorical=False, several=False),
 }
 """The kernel of repeated rounds of a kind, which fits of two rounds do not need"""
 
-PLAIN = {"regression", "classification", "multiclass"}
-"""Kinds that use the kernels of a plain fit"""
+FIRST_FIT_PARTS = {
+    "regression": ("plain",),
+    "classification": ("plain",),
+    "multiclass": ("plain",),
+    "oblivious": ("oblivious",),
+    "stumps": ("stumps",),
+    "min_samples_leaf": ("min_samples_leaf",),
+    "sampling": ("sampling", "importance", "features"),
+    "langevin": ("noise",),
+}
+"""The kernels of a kind, as keys of ``first_fit.PARTS``"""

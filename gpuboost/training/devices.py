@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost import backends
-from gpuboost._imports.collection import no_collection
 from gpuboost.backends.cuda.device.dry_run import DryRun
 from gpuboost.backends.cuda.device.gpus import gpu_of, open_gpu
 from gpuboost.backends.devices import Choice, choose
@@ -22,22 +21,19 @@ from gpuboost.data.dataset import Dataset
 from gpuboost.data.row_metadata import RowMetadata
 from gpuboost.data.tables import Table
 from gpuboost.errors import DeviceError
-from gpuboost.execution import DataParallel, Serial
+from gpuboost.execution import DataParallel
 from gpuboost.execution.machines import in_process
 from gpuboost.execution.protocol import ExecutionTraits
-from gpuboost.langevin import NoNoise
-from gpuboost.learners.selection import AllLearners, SelectionTraits
-from gpuboost.losses.protocol import is_drawn, is_list_loss, is_on_host
+from gpuboost.learners.selection import SelectionTraits
+from gpuboost.losses.protocol import is_list_loss
 from gpuboost.losses.registry import CLASSES
-from gpuboost.multi_output import OneTreePerOutput
 from gpuboost.recipe import Recipe
 from gpuboost.records import declared
-from gpuboost.sampling import EveryRow
 from gpuboost.sampling.protocol import SamplingTraits
 from gpuboost.scoring.answers import Answer
-from gpuboost.steps import NewtonStep
 from gpuboost.training.base_learners import families_on_gpus, not_on_gpus
 from gpuboost.training.callbacks import Monitoring, RawEvalSet
+from gpuboost.training.first_fits import by_numpy_first
 from gpuboost.training.sharding import GPUS, shards_choice
 from gpuboost.types import Array, Cuts, DeviceMatrix
 
@@ -194,38 +190,13 @@ def _of_search(params: Mapping[str, Any]) -> tuple[str, str] | None:
     return None if params.get("forced_splits") is None else ("forced splits are made", "forced_splits=None")
 
 
-def backend_of(
-    choice: Choice, threads: int, recipe: Recipe, rows: Any, cuts: Cuts, *, watches: bool = False
-) -> Backend:
-    """The backend of a fit. The first small fits on a machine, if they are plain, are NumPy's: see ``FirstFits``.
+def backend_of(choice: Choice, threads: int, recipe: Recipe, rows: Any, cuts: Cuts, watched: int = 0) -> Backend:
+    """The backend of a fit. The first small fits on a machine are NumPy's: see ``first_fits``.
 
-    rows: (n, d) numbers, or the Dataset that has them. watches: there are other rows to watch.
+    rows: (n, d) numbers, or the Dataset that has them. watched: number of values of metrics in a round.
     """
-    if choice.name == "cpu" and not watches and _is_plain(recipe) and _is_array(rows):
-        with no_collection():
-            from gpuboost.backends.cpu.compilation.first_fit import FIRST_FITS  # it imports numba
-        if not FIRST_FITS.are_over(threads):
-            from gpuboost.backends.reference import levels
-            from gpuboost.backends.reference.backend import Reference
-
-            limits, trees = recipe.growth.limits, recipe.rounds * recipe.loss.n_outputs
-            seconds = trees * levels.seconds(rows.shape[0], cuts.n_features, limits)
-            if levels.are_plain(cuts, limits) and FIRST_FITS.take(seconds):
-                return Reference(levels.grow)
-    return backends.get(choice.name, threads)
-
-
-def _is_array(rows: Any) -> bool:
-    return rows.is_array if isinstance(rows, Dataset) else isinstance(rows, np.ndarray)
-
-
-def _is_plain(recipe: Recipe) -> bool:
-    """True for trees of a built-in loss of single rows, fitted to every row and feature, one after the other."""
-    loss, kinds = recipe.loss, (recipe.execution, recipe.sampling, recipe.learners, recipe.langevin, recipe.step)
-    built_in = type(loss) is CLASSES.get(loss.name) and not (is_list_loss(loss) or is_on_host(loss) or is_drawn(loss))
-    usual = tuple(map(type, kinds)) == (Serial, EveryRow, AllLearners, NoNoise, NewtonStep)
-    usual = usual and recipe.base_learner is None and type(recipe.multi_output) is OneTreePerOutput
-    return built_in and usual and not (recipe.permutations > 0 or recipe.averages)
+    by_numpy = by_numpy_first(threads, recipe, rows, cuts, watched) if choice.name == "cpu" else None
+    return by_numpy or backends.get(choice.name, threads)
 
 
 def check_losses(recipe: Recipe) -> None:

@@ -89,12 +89,13 @@ def job(
     empty = resume or Ensemble(np.empty(0), inputs.cuts)
     with_offset = target.rows.offset is not None
     model = Saved(dict(params), empty, target.loss, inputs.columns, target.classes, offsets=with_offset)
+    n_watched = sum(len(one.y) for one in sets) * len(monitoring.metrics)
     made = Job(
         recipe=recipe,
         training_set=training_set(inputs, target, with_x=recipe.base_learner is not None),
         eval_sets=sets,
         monitoring=monitoring,
-        backend=backend_of(choice, threads, recipe, inputs.rows, inputs.cuts, watches=bool(sets)),
+        backend=backend_of(choice, threads, recipe, inputs.rows, inputs.cuts, n_watched),
         choice=choice,
         threads=threads,
         run=run,

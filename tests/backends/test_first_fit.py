@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
 import pytest
 
 import gpuboost as gb
+from gpuboost.api import warm_up
 from gpuboost.backends.cpu.compilation import first_fit
 from gpuboost.backends.cpu.compilation.first_fit import FirstFits
 from gpuboost.backends.reference import levels
@@ -24,16 +28,18 @@ class Process:
 
 
 class Machine:
-    """Whether kernels are noted, and the processes that were started."""
+    """The kernels that are noted, and the processes that were started, with their programs."""
 
     def __init__(self) -> None:
-        self.noted, self.allowed, self.processes = False, True, list[Process]()
+        self.noted, self.allowed = set[str](), True
+        self.processes, self.programs = list[Process](), list[str]()
 
-    def start(self, *_: str, background: bool) -> Process | None:
+    def start(self, what: str, program: str, *, background: bool) -> Process | None:
         assert background
-        if self.noted or not self.allowed:
+        if what in self.noted or not self.allowed:
             return None
         self.processes.append(Process())
+        self.programs.append(program)
         return self.processes[-1]
 
 
@@ -41,12 +47,12 @@ class Machine:
 def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     made = Machine()
     monkeypatch.setattr(first_fit, "start_process", made.start)
-    monkeypatch.setattr(first_fit, "is_noted", lambda _: made.noted)
+    monkeypatch.setattr(first_fit, "is_noted", made.noted.__contains__)
     return made
 
 
 def test_fits_are_taken_until_their_time_is_used_up(machine: Machine) -> None:
-    fits = FirstFits(seconds=3.0)
+    fits = FirstFits(times=3.0 / first_fit.PARTS["plain"].seconds)
     assert [fits.take(seconds) for seconds in (5.0, 1.0, 1.5, 1.0, 0.5)] == [False, True, True, False, True]
     assert len(machine.processes) == 1
     assert fits.are_over(threads=2)
@@ -64,7 +70,7 @@ def test_they_are_over_with_one_thread_and_after_the_end(machine: Machine) -> No
 def test_they_are_over_once_the_kernels_are_noted(machine: Machine) -> None:
     fits = FirstFits()
     assert fits.take(0.1)
-    machine.noted = True
+    machine.noted.add("small-numeric")
     assert fits.are_over(threads=2)
 
 
@@ -77,11 +83,41 @@ def test_they_are_over_where_no_process_compiles(machine: Machine) -> None:
         assert ended.are_over(threads=2)
 
 
+def test_each_part_has_its_time_and_is_compiled_after_the_others(machine: Machine) -> None:
+    fits, both = FirstFits(), ("plain", "oblivious")
+    assert fits.take(6.0, both)  # 5 seconds of the one and one of the other
+    assert [fits.take(seconds, both) for seconds in (1.6, 1.5)] == [False, True]
+    assert fits.are_over(2, both)
+    assert not fits.are_over(2, ("plain", "stumps"))
+    assert fits.take(0.1, ("plain", "stumps"))  # while the process still compiles others
+    assert ["fit('plain', )" in text and "fit('oblivious'," in text for text in machine.programs] == [True]
+    machine.processes[0].code = 0
+    machine.noted |= {"small-numeric", "first-oblivious"}
+    assert fits.take(0.1, ("plain", "stumps"))
+    assert "fit('stumps', max_depth=1)" in machine.programs[1]
+    assert "fit('plain'" not in machine.programs[1]
+
+
+FITS: list[dict[str, Any]] = [
+    {"min_samples_leaf": 3, "max_leaves": 9},
+    {"growth": "leafwise", "max_leaves": 9},
+    {"growth": "oblivious", "max_depth": 3},
+    {"max_depth": 1},
+    {"sampling": 0.5, "learners": 0.5},
+    {"sampling": gb.MVS(0.5), "growth": "leafwise"},
+    {"langevin": gb.Langevin(allow_unproven=True)},
+    {"loss": "absolute_error"},
+]
+"""Parameters of fits that NumPy makes"""
+
+
 def models(x: np.ndarray, y: np.ndarray, weight: np.ndarray) -> list[str]:
     some: dict[str, Any] = {"n_estimators": 4, "device": "cpu", "n_jobs": 2, "random_state": 0}
     classifier = gb.GradientBoostingClassifier(**some).fit(x, np.digitize(y, [0.0, 0.5]), sample_weight=weight)
-    regressor = gb.GradientBoostingRegressor(**some, min_samples_leaf=3, max_leaves=9).fit(x, y)
-    return [gb.dumps(classifier), gb.dumps(regressor)]
+    stops = gb.GradientBoostingRegressor(**some, early_stopping_rounds=2).fit(x, y, eval_set=[(x[:50], -y[:50])])
+    assert stops.evals_result_
+    regressors = [gb.GradientBoostingRegressor(**some, **more).fit(x, y) for more in FITS]
+    return [str(stops.evals_result_), *map(gb.dumps, [classifier, stops, *regressors])]
 
 
 def test_models_are_those_of_the_kernels(
@@ -95,7 +131,8 @@ def test_models_are_those_of_the_kernels(
     monkeypatch.setattr(levels, "grow", lambda *arguments: grown.append(1) or grow(*arguments))
     monkeypatch.setattr(first_fit, "FIRST_FITS", FirstFits())
     assert models(x, y, weight) == by_kernels
-    assert len(grown) == 4 * 3 + 4
+    assert len(grown) > 4 * 3 + 4 * len(FITS)
+    assert len(machine.processes) == 1
 
 
 def test_other_fits_are_left_to_kernels(
@@ -104,7 +141,22 @@ def test_other_fits_are_left_to_kernels(
     monkeypatch.setattr(first_fit, "FIRST_FITS", FirstFits())
     x = rng.normal(size=(60, 3))
     x[:, 2] = rng.integers(0, 4, 60)
-    for more in ({"growth": "leafwise"}, {"sampling": 0.5}, {"categorical_features": [2]}, {"reg_alpha": 1.0}):
+    for more in ({"learners": gb.RandomByNode(0.5)}, {"categorical_features": [2]}, {"reg_alpha": 1.0}):
         gb.GradientBoostingRegressor(n_estimators=1, device="cpu", n_jobs=2, **more).fit(x, x[:, 0])
-    gb.GradientBoostingRegressor(n_estimators=1, device="cpu", n_jobs=2).fit(x, x[:, 0], eval_set=[(x, x[:, 0])])
     assert machine.processes == []
+
+
+def test_warm_up_has_all_parts() -> None:
+    assert {part for parts in warm_up.FIRST_FIT_PARTS.values() for part in parts} == set(first_fit.PARTS)
+    assert warm_up.FIRST_FIT_PARTS.keys() <= warm_up.KINDS.keys()
+
+
+@pytest.mark.slow
+def test_the_process_notes_what_it_compiles() -> None:
+    """The program itself, with the kernels of this process's cache."""
+    asked = "plain", "oblivious", "sampling", "noise"
+    program = first_fit._RUN + "".join(f"fit({part!r}, {first_fit.PARTS[part].parameters})\n" for part in asked)
+    program = program.replace("first_fit.note_kernels(part)", "print(part)")
+    command = [sys.executable, "-c", program, json.dumps(sys.path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [part for part in asked for _ in range(2)]

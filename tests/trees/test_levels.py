@@ -1,4 +1,4 @@
-"""Trees that NumPy grows a level at a time are those of the definition, to the last bit."""
+"""Trees that NumPy grows several nodes at a time are those of the definition, to the last bit."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ limits = st.builds(
     min_child_weight=st.sampled_from([0.0, 1e-3, 1.0]),
     reg_lambda=st.sampled_from([0.0, 1e-6, 1.0, 10.0]),
     min_split_gain=st.sampled_from([0.0, 0.01, 5.0]),
+    growth=st.sampled_from(["depthwise", "leafwise", "oblivious"]),
 )
 
 
-@settings(max_examples=examples(80))
+@settings(max_examples=examples(160))
 @given(
     st.integers(0, 2**32 - 1),
     st.sampled_from([1, 2, 3, 7, 30, 150]),
@@ -30,11 +31,16 @@ limits = st.builds(
     st.sampled_from(GRADIENT_KINDS),
     limits,
     st.booleans(),
+    st.sampled_from([None, None, 0.5]),
 )
-def test_levels_are_the_definition(seed: int, n: int, d: int, kind: str, limit: Limits, whole: bool) -> None:
+def test_levels_are_the_definition(
+    seed: int, n: int, d: int, kind: str, limit: Limits, whole: bool, drawn: float | None
+) -> None:
     rng, weights = np.random.default_rng(seed), "whole" if whole else "none"
     data = random_case(seed, n, d, missing=0.2 * (seed % 2), categorical=0.0, weights=weights).data
-    target = Target(0, None, random_gradients(rng, n, kind, data.multiplicity))
+    rows = None if drawn is None else np.flatnonzero(rng.random(n) < drawn).astype(np.int32)
+    multiplicity = data.multiplicity if rows is None or data.multiplicity is None else data.multiplicity[rows]
+    target = Target(0, rows, random_gradients(rng, n if rows is None else len(rows), kind, multiplicity))
     features = np.sort(rng.permutation(d)[: rng.integers(1, d + 1)]).astype(np.int32)
     candidates = Candidates(features)
     assert levels.are_plain(data.cuts, limit)

@@ -7,65 +7,129 @@ from __future__ import annotations
 
 import subprocess
 import threading
+from collections.abc import Sequence
+from typing import NamedTuple
 
+from gpuboost.backends.cpu.compilation.background import compile_kernel, levels_kind
 from gpuboost.backends.cpu.compilation.warm_up import start_process
+from gpuboost.backends.cpu.trees.small_trees import GENERAL, OBLIVIOUS
 from gpuboost.kernels.disk_cache.folders import is_noted, note
 
-SECONDS = 5.0  # of fits by NumPy, half the time to compile the kernels
-KERNELS = "small-numeric"  # noted by the helper process, too, when those of small trees are on disk
 
-_RUN = (
-    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); import numpy, gpuboost; "
-    "from gpuboost.backends.cpu.compilation import first_fit; first_fit.FIRST_FITS.end(); "
-    "x = numpy.random.default_rng(0).normal(size=(256, 2)); "
-    "gpuboost.GradientBoostingRegressor(n_estimators=2, device='cpu').fit(x, x[:, 0]); "
-    "gpuboost.GradientBoostingClassifier(n_estimators=2, device='cpu').fit(x, x[:, 0] > 0); "
-    "first_fit.note_kernels()"
-)
+class Part(NamedTuple):
+    """Kernels that some fits need."""
+
+    seconds: float  # of fits by NumPy: half the time to compile the kernels
+    parameters: str  # of a fit that needs them
+    variant: str | None = None  # of the kernel that grows such trees, which two rounds do without
+
+
+PLAIN = "plain"
+PARTS = {
+    PLAIN: Part(5.0, ""),
+    "oblivious": Part(2.5, "growth='oblivious'", OBLIVIOUS),
+    "min_samples_leaf": Part(1.5, "min_samples_leaf=2", GENERAL),
+    "stumps": Part(2.0, "max_depth=1"),
+    "features": Part(0.5, "learners=0.5"),
+    "sampling": Part(1.5, "sampling=0.5"),
+    "importance": Part(2.5, "sampling=gb.MVS(0.5)"),
+    "noise": Part(1.0, "langevin=gb.Langevin(allow_unproven=True)"),
+}
+"""Every fit needs those of ``PLAIN``. The helper process of a first fit with kernels notes them, too, when they are on
+disk."""
+
+_RUN = """\
+import json, sys
+sys.path[:] = json.loads(sys.argv[1])
+import numpy
+import gpuboost as gb
+from gpuboost.backends.cpu.compilation import first_fit
+first_fit.FIRST_FITS.end()
+x = numpy.random.default_rng(0).normal(size=(256, 2))
+
+def fit(part, **parameters):
+    first_fit.compile_levels(part)
+    for watched in None, [(x, x[:, 0] > 0)]:
+        of_all = {"n_estimators": 2, "device": "cpu", **parameters}
+        gb.GradientBoostingRegressor(**of_all).fit(x, x[:, 0], eval_set=watched)
+        gb.GradientBoostingClassifier(**of_all).fit(x, x[:, 0] > 0, eval_set=watched)
+        first_fit.note_kernels(part)
+
+"""
 
 
 class FirstFits:
     """Those of this process."""
 
-    def __init__(self, seconds: float = SECONDS) -> None:
-        """seconds: of fits by NumPy."""
-        self._lock, self._left = threading.Lock(), seconds
+    def __init__(self, times: float = 1.0) -> None:
+        """times: as much of ``Part.seconds`` for fits by NumPy."""
+        self._lock, self._left = threading.Lock(), {part: times * PARTS[part].seconds for part in PARTS}
         self._process: subprocess.Popen[bytes] | None = None
+        self._compiled = frozenset[str]()  # by the process
 
-    def are_over(self, threads: int) -> bool:
+    def are_over(self, threads: int, parts: Sequence[str] = (PLAIN,)) -> bool:
         """True if fits are left to kernels: they are on disk, or the time for fits by NumPy is used up.
 
         So they are with one thread, as in a pool's workers: no process is started there.
         """
         with self._lock:
-            if self._left > 0.0 and is_noted(KERNELS):
-                self._left = 0.0
-            return threads == 1 or self._left <= 0.0
+            return threads == 1 or not self._wanted(parts)
 
-    def take(self, seconds: float) -> bool:
+    def take(self, seconds: float, parts: Sequence[str] = (PLAIN,)) -> bool:
         """True if a fit that takes NumPy so long need not wait for kernels, which a process compiles meanwhile."""
         with self._lock:
-            if seconds > self._left:
+            wanted = self._wanted(parts)
+            if seconds > sum(self._left[part] for part in wanted):
                 return False
-            if self._process is None:
-                self._process = start_process(KERNELS, _RUN, background=True)
-                if self._process is not None and self._process.stdin is not None:
-                    self._process.stdin.close()  # it is told nothing
-            if self._process is None or self._process.poll() is not None:
-                self._left = 0.0
+            if not self._compiles(wanted):
+                self._left.update(dict.fromkeys(wanted, 0.0))
                 return False
-            self._left -= seconds
+            for part in wanted:
+                used = min(seconds, self._left[part])
+                self._left[part] -= used
+                seconds -= used
             return True
 
     def end(self) -> None:
         """Leave all fits to kernels from now on."""
         with self._lock:
-            self._left = 0.0
+            self._left = dict.fromkeys(PARTS, 0.0)
+
+    def _wanted(self, parts: Sequence[str]) -> list[str]:
+        """The parts that are not on disk yet, and that NumPy has time for."""
+        for part in parts:
+            if self._left[part] > 0.0 and is_noted(_note(part)):
+                self._left[part] = 0.0
+        return [part for part in parts if self._left[part] > 0.0]
+
+    def _compiles(self, parts: list[str]) -> bool:
+        """True if a process compiles these, which is started if none runs. One runs at a time."""
+        if not parts:
+            return False
+        if self._process is None or (self._process.poll() is not None and not self._compiled.issuperset(parts)):
+            self._compiled = frozenset(parts)
+            fits = [f"fit({part!r}, {PARTS[part].parameters})\n" for part in parts]
+            self._process = start_process(_note(parts[-1]), _RUN + "".join(fits), background=True)
+            if self._process is not None and self._process.stdin is not None:
+                self._process.stdin.close()  # it is told nothing
+        return self._process is not None and self._process.poll() is None
 
 
 FIRST_FITS = FirstFits()
 
 
-def note_kernels() -> None:
-    """Remember that the kernels are on disk."""
-    note(KERNELS)
+def compile_levels(part: str) -> None:
+    """Compile the kernel that grows the trees of this part, if it is another than those of ``PLAIN``."""
+    variant = PARTS[part].variant
+    if variant is not None:
+        compile_kernel(levels_kind(variant, categorical=False))
+
+
+def note_kernels(*parts: str) -> None:
+    """Remember that the kernels of these parts are on disk."""
+    for part in parts:
+        note(_note(part))
+
+
+def _note(part: str) -> str:
+    return "small-numeric" if part == PLAIN else f"first-{part}"

@@ -1,0 +1,75 @@
+"""Choice of the fits that NumPy makes, as the first ones on a machine, so that they wait for no compiler."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpuboost._imports.collection import no_collection
+from gpuboost.backends.protocol import Backend
+from gpuboost.data.dataset import Dataset
+from gpuboost.execution import Serial
+from gpuboost.langevin import Langevin, NoNoise
+from gpuboost.learners import AllLearners, RandomGroups
+from gpuboost.losses.protocol import is_drawn, is_list_loss, is_on_host
+from gpuboost.losses.registry import CLASSES
+from gpuboost.multi_output import OneTreePerOutput
+from gpuboost.recipe import Recipe
+from gpuboost.sampling import EveryRow, ImportanceSampling, UniformSampling
+from gpuboost.steps import GradientStep, NewtonStep, QuantileStep
+from gpuboost.types import Cuts
+
+OF_VALUE = 2e-6  # seconds to watch a row by a metric
+
+_PARTS: dict[type, tuple[str, ...]] = {
+    **dict.fromkeys((Serial, OneTreePerOutput, EveryRow, AllLearners, NoNoise), ()),
+    **dict.fromkeys((NewtonStep, GradientStep, QuantileStep), ()),
+    UniformSampling: ("sampling",),
+    ImportanceSampling: ("sampling", "importance"),
+    RandomGroups: ("features",),
+    Langevin: ("noise",),
+}
+"""The pieces that such a fit may have, and their names in ``first_fit.PARTS``"""
+
+
+def by_numpy_first(threads: int, recipe: Recipe, rows: Any, cuts: Cuts, watched: int) -> Backend | None:
+    """NumPy's backend if the fit is small, and its kernels are not on disk; a process compiles them meanwhile.
+
+    rows: (n, d) numbers, or the Dataset that has them. watched: number of values of metrics in a round.
+    """
+    parts = _parts_of(recipe)
+    if parts is None or not (rows.is_array if isinstance(rows, Dataset) else isinstance(rows, np.ndarray)):
+        return None
+    with no_collection():
+        from gpuboost.backends.cpu.compilation.first_fit import FIRST_FITS  # it imports numba
+    if FIRST_FITS.are_over(threads, parts):
+        return None
+    from gpuboost.backends.reference import levels
+    from gpuboost.backends.reference.backend import Reference
+
+    limits = recipe.growth.limits
+    of_tree = levels.seconds(rows.shape[0], cuts.n_features, limits)
+    seconds = recipe.rounds * (recipe.loss.n_outputs * of_tree + watched * OF_VALUE)
+    return Reference(levels.grow) if levels.are_plain(cuts, limits) and FIRST_FITS.take(seconds, parts) else None
+
+
+def _parts_of(recipe: Recipe) -> list[str] | None:
+    """The kernels that the fit needs, as keys of ``first_fit.PARTS``; None if NumPy is not the way to it.
+
+    It is for trees of a built-in loss of single rows, one after the other.
+    """
+    loss, limits = recipe.loss, recipe.growth.limits
+    own_loss = type(loss) is not CLASSES.get(loss.name) or is_list_loss(loss) or is_on_host(loss) or is_drawn(loss)
+    if own_loss or recipe.base_learner is not None or recipe.permutations > 0 or recipe.averages:
+        return None
+    parts = ["plain"]
+    for piece in (
+        recipe.execution, recipe.step, recipe.multi_output, recipe.sampling, recipe.learners, recipe.langevin
+    ):  # fmt: skip
+        if type(piece) not in _PARTS:
+            return None
+        parts += _PARTS[type(piece)]
+    stump = min(limits.max_leaves - 1, limits.max_depth) == 1
+    of_limits = {"oblivious": limits.symmetric, "min_samples_leaf": limits.min_samples_leaf > 1, "stumps": stump}
+    return parts + [part for part, needed in of_limits.items() if needed]
