@@ -222,7 +222,7 @@ class GradientBoosting(PredictionMixin, InspectionMixin, PosteriorMixin, RefitMi
         if goes_on and not settings["n_estimators"]:
             return self  # checked, and complete
         with on_its_machine(job) as ready:
-            trained = known.told(train(ready))
+            trained = known.completed(train(ready))
         best_iteration, best_score = trained.best_iteration, trained.best_score
         fresh._restore(
             replace(

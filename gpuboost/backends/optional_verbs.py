@@ -106,7 +106,7 @@ class Shrinkage(NamedTuple):
 
     @property
     def next(self) -> Shrinkage:
-        """That of the next round."""
+        """Scale and factor of the next round."""
         return Shrinkage(self.kept, self.length, self.scale * self.kept)
 
 

@@ -52,7 +52,7 @@ class Units:
 class RowGroups(Protocol):
     """The training rows of one matrix. A column is (n,) for ``arranged``, of float32 values."""
 
-    threads: int  # that may ask at the same time
+    threads: int  # that may call the methods at the same time
 
     @property
     def units(self) -> Units: ...

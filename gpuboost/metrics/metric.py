@@ -17,7 +17,7 @@ Function: TypeAlias = Callable[..., float]
 
 
 Asked: TypeAlias = Callable[..., ScoreMetric | None]
-"""(y, weight, loss, query_start) -> what a device computes from the scores; None if it is to be left to the host"""
+"""(y, weight, loss, query_start) -> the metric as a device computes it; None: the host computes it"""
 
 
 def same(mean: float) -> float:

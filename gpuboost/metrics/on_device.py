@@ -83,7 +83,7 @@ def _rest(share: float) -> float:
 
 
 def _are_classes(labels: Array, loss: Loss) -> bool:
-    """True if labels (n,) are numbers of classes that the loss tells apart by its scores."""
+    """True if labels (n,) are numbers of classes of the loss."""
     if loss.task not in ("binary", "multiclass") or labels.ndim != 1 or not len(labels):
         return False
     return bool(np.all((labels >= 0.0) & (labels < classes_of(loss)) & (labels == np.rint(labels))))

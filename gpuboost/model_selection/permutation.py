@@ -67,8 +67,8 @@ def permutation_importance(
     """Loss of a metric of held-out rows when one column of them is permuted (Breiman 2001).
 
     As ``sklearn.inspection.permutation_importance``, with the metrics, weights, queries and offsets of this library
-    (CatBoost: ``LossFunctionChange`` is of the same use). A column that no tree asks for costs nothing. All columns are
-    permuted alike in one repeat.
+    (CatBoost: ``LossFunctionChange`` is of the same use). A column that no tree is split by costs nothing. All columns
+    are permuted alike in one repeat.
 
     Parameters
     ----------

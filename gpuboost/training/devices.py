@@ -141,7 +141,7 @@ def machine(params: Mapping[str, Any], values: int, place: str | None) -> Choice
         return choose(asked, values, place)
     what, instead = reason
     if place is not None or (isinstance(asked, str) and asked.startswith("cuda")):
-        seen = f"X lives on {place}" if place is not None else f"got device={asked!r}"
+        seen = f"X is on {place}" if place is not None else f"got device={asked!r}"
         raise DeviceError(
             f"device: {what} on the CPU; {seen}. Use device='cpu' or 'auto', and data on the host; or {instead}."
         )

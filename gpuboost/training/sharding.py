@@ -94,7 +94,7 @@ def shards_choice(params: Mapping[str, Any], place: str | None) -> Choice:
         If it contradicts the parameters, or the location of the data.
     """
     if place is not None or params["device"] not in ("auto", "cpu", "cuda"):
-        seen = f"X lives on {place}" if place is not None else f"got device={params['device']!r}"
+        seen = f"X is on {place}" if place is not None else f"got device={params['device']!r}"
         raise DeviceError(
             f"device: shards of DataParallel take rows from the host, and device='cuda' gives each a GPU; {seen}. Use "
             "device='cuda', 'cpu' or 'auto', and data on the host."

@@ -83,7 +83,7 @@ from gpuboost.types import (
 
 
 class Cuda:
-    """One GPU, or a test's replacement. With a ``shard``, one of several GPUs that train together.
+    """One GPU, or a test's substitute for one. With a ``shard``, one of several GPUs that train together.
 
     ``threads``: threads of the host, for the equations of components. ``copies``: existing device copies of host
     arrays, for one of several streams of a device.
@@ -406,7 +406,7 @@ class Cuda:
     # parts of the above
 
     def _collected(self, ensemble: Ensemble) -> Ensemble:
-        """``collected``, of the last ensemble at once: predictions ask for the same again and again."""
+        """``collected``, kept for the last ensemble, since predictions are often by the same one."""
         if self._last_collected is None or self._last_collected[0] is not ensemble:
             self._last_collected = ensemble, collected(ensemble)
         return self._last_collected[1]

@@ -50,7 +50,7 @@ class FirstFits:
             if self._process is None:
                 self._process = start_process(KERNELS, _RUN, background=True)
                 if self._process is not None and self._process.stdin is not None:
-                    self._process.stdin.close()  # it is told nothing
+                    self._process.stdin.close()  # nothing is sent to it
             if self._process is None or self._process.poll() is not None:
                 self._left = 0.0
                 return False
