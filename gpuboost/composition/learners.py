@@ -42,7 +42,7 @@ def learner_findings(
     """Findings; () if the rule does not change the verdict on the recipe. trees: True if the base learner is trees."""
     parts = (
         _refused(selection, limits, trees),
-        _of_extra_trees(selection, limits) if limits.extra_trees and trees else (),
+        _of_extra_trees(selection) if limits.extra_trees and trees else (),
         _rates(selection, limits),
         _of_sign_stumps(limits, step, langevin),
         _of_random_shapes(selection, langevin),
@@ -82,7 +82,7 @@ def _refused(selection: Any, limits: Limits, trees: bool) -> Iterator[Finding]:
         yield Finding("refused", f"learners: {selection!r} is for stumps: {why}Use RandomGroups(t), or max_depth=1.")
 
 
-def _of_extra_trees(selection: Any, limits: Limits) -> Iterator[Finding]:
+def _of_extra_trees(selection: Any) -> Iterator[Finding]:
     if isinstance(selection, RandomLearners) or declared(SelectionTraits, selection).groups == "root":
         why = "draws the cuts of the root, and so does extra_trees. Use RandomGroups(t), or extra_trees=False."
         yield Finding("refused", f"learners: {selection!r} {why}")
