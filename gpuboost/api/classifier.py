@@ -24,7 +24,7 @@ from gpuboost.growth import CategoricalSplits
 from gpuboost.langevin import Langevin
 from gpuboost.losses.protocol import Loss
 from gpuboost.losses.start_values import needs_one_score
-from gpuboost.model.answers import decision_asked, labels_asked, probabilities_asked
+from gpuboost.model.answers import decision_answer, labels_answer, probabilities_answer
 from gpuboost.model.outputs import probabilities
 from gpuboost.predictor import ClassifierPredictor
 from gpuboost.scoring.answers import Answer
@@ -238,13 +238,13 @@ class GradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         return self._staged_answers(X, self._labels, init_score=init_score, n_rounds=n_rounds)
 
     def _decision(self) -> Answer:
-        return decision_asked(self.loss_)
+        return decision_answer(self.loss_)
 
     def _probabilities(self) -> Answer:
-        return probabilities_asked(self.loss_)
+        return probabilities_answer(self.loss_)
 
     def _labels(self) -> Answer:
-        return labels_asked(self.loss_, self.classes_)
+        return labels_answer(self.loss_, self.classes_)
 
     def _log_probabilities(self) -> Answer:
         def logarithms(scores: Array) -> NDArray[np.float64]:

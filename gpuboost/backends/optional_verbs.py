@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gpuboost.losses.protocol import Loss
 from gpuboost.scoring.answers import Answer
-from gpuboost.scoring.questions import ScoreMetric, ValuesOfRounds
+from gpuboost.scoring.device_metrics import ScoreMetric, ValuesOfRounds
 from gpuboost.types import (
     Array,
     Candidates,
@@ -64,11 +64,11 @@ class Evaluator(Protocol):
     They return without waiting. The functions that they return wait for the value of the scores as they were.
     """
 
-    def answer(self, asked: Answer, scores: Array) -> Array:
+    def answer(self, answer: Answer, scores: Array) -> Array:
         """The answer of (k, n) scores by its rule, which it must have; on the device."""
         ...
 
-    def score_metric(self, asked: ScoreMetric, scores: Array) -> Callable[[], float]:
+    def score_metric(self, metric: ScoreMetric, scores: Array) -> Callable[[], float]:
         """The metric of (k, n) scores, with the bits of the function of ``gpuboost.metrics`` that it stands for."""
         ...
 
@@ -83,7 +83,7 @@ class RoundEvaluator(Protocol):
     They are repeated with the round. Every call of a training returns the same object.
     """
 
-    def recorded_metric(self, asked: ScoreMetric, scores: Array) -> ValuesOfRounds:
+    def recorded_metric(self, metric: ScoreMetric, scores: Array) -> ValuesOfRounds:
         """``Evaluator.score_metric`` of the scores now, and after later rounds."""
         ...
 

@@ -92,18 +92,18 @@ def on_host(values: Any) -> Any:
     return runtime.download(runtime.as_device_array(values))
 
 
-def to_caller_device(machine: Backend, x: Any, found: Array, asked: Answer | None = None) -> Any:
+def to_caller_device(machine: Backend, x: Any, found: Array, answer: Answer | None = None) -> Any:
     """The answer of a backend's result, or the result itself: on the device if x is there, unless it is text.
 
     Where the answer has no rule for a device, the host makes it of a copy of the result.
     """
     if isinstance(x, np.ndarray) or not isinstance(x, DeviceMatrix):
-        return found if asked is None else asked(found)
-    if asked is None or asked.rule is not None:
-        answer = found if asked is None else cast(Evaluator, machine).answer(asked, found)
+        return found if answer is None else answer(found)
+    if answer is None or answer.rule is not None:
+        there = found if answer is None else cast(Evaluator, machine).answer(answer, found)
         x.wait()
-        return answer
-    of_host = np.asarray(asked(machine.to_host(found)))
+        return there
+    of_host = np.asarray(answer(machine.to_host(found)))
     return x.on_same_device(of_host) if of_host.dtype.kind in "biuf" else of_host
 
 

@@ -63,7 +63,7 @@ from gpuboost.keys import Key
 from gpuboost.losses.custom.arrays import is_of_arrays
 from gpuboost.losses.protocol import DrawnLoss, Loss, is_list_loss, is_on_host, is_smoothed, perturbs_labels
 from gpuboost.scoring.answers import Answer
-from gpuboost.scoring.questions import ScoreMetric
+from gpuboost.scoring.device_metrics import ScoreMetric
 from gpuboost.types import (
     Array,
     Bins,
@@ -362,18 +362,18 @@ class Cuda:
         """The weighted sum of the loss; of a shard, over the rows of all GPUs."""
         return self._targets.loss_total(loss, self._arrays.array(scores, np.float64), y, weight)()
 
-    def score_metric(self, asked: ScoreMetric, scores: Array) -> Callable[[], float]:
-        return self._metrics.begun(asked, self._arrays.array(scores, np.float64))
+    def score_metric(self, metric: ScoreMetric, scores: Array) -> Callable[[], float]:
+        return self._metrics.begun(metric, self._arrays.array(scores, np.float64))
 
-    def recorded_metric(self, asked: ScoreMetric, scores: Array) -> RecordedValues:
-        return self._metrics.recorded(asked, self._arrays.array(scores, np.float64))
+    def recorded_metric(self, metric: ScoreMetric, scores: Array) -> RecordedValues:
+        return self._metrics.recorded(metric, self._arrays.array(scores, np.float64))
 
     def recorded_mean(self, loss: Loss, scores: Array, y: Array, weight: Array | None) -> RecordedValues:
         by = float(len(y)) if weight is None else self._weight_total(weight)
         return self._targets.recorded_mean(loss, self._arrays.array(scores, np.float64), y, weight, by)
 
-    def answer(self, asked: Answer, scores: Array) -> Array:
-        return self._answers(asked, scores)
+    def answer(self, answer: Answer, scores: Array) -> Array:
+        return self._answers(answer, scores)
 
     def predict(self, ensemble: Ensemble, x: Any) -> Array:
         if ensemble.components:
