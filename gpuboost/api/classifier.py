@@ -169,7 +169,11 @@ class GradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         return tags
 
     def predictor(self, *, n_rounds: Any = None) -> ClassifierPredictor:
-        """As of the other estimators, with ``predict_proba`` and ``decision_function``."""
+        """A lean object that gives the predictions of this model: see ``GradientBoostingRegressor.predictor``.
+
+        It has ``predict``, ``predict_proba`` and ``decision_function``. ``n_rounds`` and errors are those of the other
+        estimators.
+        """
         made = super().predictor(n_rounds=n_rounds)
         assert isinstance(made, ClassifierPredictor)
         return made

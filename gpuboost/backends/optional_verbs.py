@@ -114,11 +114,11 @@ class Repeated(NamedTuple):
     """A repeated round."""
 
     trees: tuple[FittedTree, ...]
-    sizes: SampleSizes | None = None  # of the rows that it drew, if the last recorded round's ``Drawn`` is not theirs
+    sizes: SampleSizes | None = None  # of the rows that it drew; None: ``Drawn`` of the last recorded round has them
 
 
 class Repeater(Protocol):
-    """The verb of rounds that are the last one again, for machines that have ``Capabilities.repeated_rounds``."""
+    """The verb that repeats the last round, for machines that have ``Capabilities.repeated_rounds``."""
 
     def repeat(self, trees: tuple[FittedTree, ...], shrinkage: Shrinkage, rounds: int, left: int) -> Sequence[Repeated]:
         """Do the verbs of the last recorded round again, on the scores as they are now, with the same arguments.

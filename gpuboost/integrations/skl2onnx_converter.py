@@ -20,7 +20,7 @@ from gpuboost.model.outputs import decision
 
 
 def register_skl2onnx() -> None:
-    """Teach skl2onnx the three estimators, so that ``skl2onnx.to_onnx`` converts pipelines that hold them.
+    """Register the three estimators with skl2onnx, so that ``skl2onnx.to_onnx`` converts pipelines that hold them.
 
     The nodes are those of ``gb.export.to_onnx``. It may be called again.
     """

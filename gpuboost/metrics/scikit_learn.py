@@ -38,7 +38,7 @@ OF_LABELS = frozenset(
 """Functions of ``sklearn.metrics`` that judge predicted labels, not probabilities."""
 
 HIGHER = frozenset({"matthews_corrcoef"})
-"""Those of which more is better, though their names do not end in ``_score``."""
+"""Functions of which more is better, though their names do not end in ``_score``."""
 
 
 def is_scorer(metric: Any) -> bool:

@@ -89,7 +89,7 @@ class WatchedRows:
 
     @property
     def _in_rounds(self) -> bool:
-        """As ``train`` decides."""
+        """True if metrics are verbs of the rounds, by the rule of ``train``."""
         plain = self._recipe.base_learner is None and type(self._recipe.execution) is Serial
         return plain and all(calls.record is not None for calls in self._calls)
 

@@ -25,7 +25,7 @@ _RUN = (
 
 
 class FirstFits:
-    """Those of this process."""
+    """The first small fits of a process, by NumPy."""
 
     def __init__(self, seconds: float = SECONDS) -> None:
         """seconds: of fits by NumPy."""
