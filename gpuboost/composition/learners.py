@@ -59,14 +59,14 @@ def not_enumerable(limits: Limits, features: int, cuts: int) -> str:
     digits = splits * log10(max(features * cuts, 1))
     shape = f"depth-{limits.max_depth}" if 2 ** min(limits.max_depth, 62) <= limits.max_leaves else f"{splits}-split"
     return (
-        f"learners: selection Type1 needs an enumerable set of weak learners; a {shape} tree on {features} features x "
+        f"learners: RandomLearners needs an enumerable set of weak learners; a {shape} tree on {features} features x "
         f"{cuts} cuts has about 10^{digits:.0f}. Use RandomGroups(t), or stumps: max_depth=1."
     )
 
 
 def _refused(selection: Any, limits: Limits, trees: bool) -> Iterator[Finding]:
     if isinstance(selection, RandomLearners) and trees and not is_stump(limits):
-        why = "selection Type1 needs an enumerable set of weak learners, and trees with several splits are too many. "
+        why = "RandomLearners needs an enumerable set of weak learners, and trees with several splits are too many. "
         yield Finding("refused", f"learners: {why}Use RandomGroups(t), or stumps: max_depth=1.")
     if _is_of_nodes(selection) and not trees:
         why = "draws cuts or features of nodes, and base_learner is no tree. Use RandomGroups(t)."

@@ -190,7 +190,7 @@ def _of_search(params: Mapping[str, Any]) -> tuple[str, str] | None:
     if declared(SelectionTraits, params.get("learners")).keeps_gains:
         return "gains of past rounds choose the learners", "gb.CyclicGroups(1)"
     if params.get("feature_costs") is not None:
-        return "features are paid for, as trees of past rounds decide,", "feature_costs=None"
+        return "trees with feature costs are grown", "feature_costs=None"
     return None if params.get("forced_splits") is None else ("forced splits are made", "forced_splits=None")
 
 

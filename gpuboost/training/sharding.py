@@ -142,7 +142,9 @@ def check_for_gpus(recipe: Recipe) -> None:
     if recipe.growth.limits.forced is not None:
         raise RecipeError("forced_splits: forced splits are made on the CPU. Use device='cpu', or forced_splits=None.")
     if recipe.growth.limits.costs is not None:
-        raise RecipeError("feature_costs: features are paid for on the CPU. Use device='cpu', or feature_costs=None.")
+        raise RecipeError(
+            "feature_costs: trees with feature costs are grown on the CPU. Use device='cpu', or feature_costs=None."
+        )
     for name, offered, needed, what in asked:
         if needed and not offered:
             raise RecipeError(

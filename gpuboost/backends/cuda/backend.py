@@ -243,7 +243,7 @@ class Cuda:
         if limits.forced is not None:
             raise RecipeError("forced_splits: forced splits are made on the CPU. Use device='cpu'.")
         if limits.costs is not None:
-            raise RecipeError("feature_costs: features are paid for on the CPU. Use device='cpu'.")
+            raise RecipeError("feature_costs: trees with feature costs are grown on the CPU. Use device='cpu'.")
         gradients = self._targets.given(target.gradients)
         k, room = gradients.g.shape
         features, noise = candidates.features, self._targets.strength(candidates.gain_noise(output))
