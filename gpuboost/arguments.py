@@ -61,7 +61,7 @@ def is_one_of(value: Any, words: Collection[str]) -> bool:
 
 
 def declares(x: Any, name: str) -> bool:
-    """``hasattr`` that asks no ``__getattr__``: that of a pandas frame is slow, and loses interrupts."""
+    """``hasattr`` that calls no ``__getattr__``: that of a pandas frame is slow, and loses interrupts."""
     return hasattr(type(x), name) or name in getattr(x, "__dict__", ())
 
 

@@ -17,7 +17,7 @@ from gpuboost.records import dataclass
 class Stream(StrEnum):
     """The names of all random streams. The CRC of a value is the stream: a changed value changes every model file."""
 
-    __hash__ = str.__hash__  # an enum's own is written in Python, and asked for every stream of every round
+    __hash__ = str.__hash__  # an enum's own is written in Python, and called for every stream of every round
 
     # of the data
     CUTS = "cuts"  # the rows that cuts are chosen from

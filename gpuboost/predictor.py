@@ -208,15 +208,15 @@ def predictor_of(saved: files.Saved, n_rounds: Any = None) -> ModelPredictor | C
     """The predictor of a model. Raises InputError if an array of floats does not suffice, or there are no trees."""
     text = [f for f, listed in enumerate(saved.columns.categories) if listed and isinstance(listed[0], str)]
     if saved.ensemble.components:
-        raise InputError("predictor: it is for models of trees; this one has other base learners. Ask the estimator.")
+        raise InputError("predictor: it is for models of trees; this one has other base learners. Use the estimator.")
     if saved.offsets:
         raise InputError(
-            "predictor: the model was fitted with offsets (init_score), which a predictor does not take. Ask the "
+            "predictor: the model was fitted with offsets (init_score), which a predictor does not take. Use the "
             "estimator: model.predict(X, init_score=...)."
         )
     if text:
         column = text[0] if saved.columns.names is None else saved.columns.names[text[0]]
-        raise InputError(f"predictor: an array of floats cannot hold the text of column {column!r}. Ask the estimator.")
+        raise InputError(f"predictor: an array of floats cannot hold the text of column {column!r}. Use the estimator.")
     return ModelPredictor(saved, n_rounds) if saved.classes is None else ClassifierPredictor(saved, n_rounds)
 
 

@@ -176,7 +176,7 @@ def loaded(entry: str) -> Any:
 
 
 class Loaded(Mapping[str, Any]):
-    """Word -> object of a table of entries "module:name". A module is imported when its object is first asked for."""
+    """Word -> object of a table of entries "module:name". A module is imported at the first use of its object."""
 
     def __init__(self, entries: Mapping[str, str]) -> None:
         self._entries = entries

@@ -63,7 +63,7 @@ def _quickly_made(record: type[Any], *, eq: bool = True, repr: bool = True, **op
         "__setstate__": _set_state,
     }
     if repr:
-        functions["__repr__"] = _told
+        functions["__repr__"] = _repr
     if eq:
         functions["__eq__"], functions["__hash__"] = _comparison(made)
     for name, function in functions.items():
@@ -140,9 +140,9 @@ def _values(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
 
 
 @recursive_repr()
-def _told(self: Any) -> str:
-    told = (f"{field.name}={getattr(self, field.name)!r}" for field in fields(self) if field.repr)
-    return f"{self.__class__.__qualname__}({', '.join(told)})"
+def _repr(self: Any) -> str:
+    shown = (f"{field.name}={getattr(self, field.name)!r}" for field in fields(self) if field.repr)
+    return f"{self.__class__.__qualname__}({', '.join(shown)})"
 
 
 def _refuse_to_assign(self: Any, name: str, value: object) -> None:
@@ -187,6 +187,6 @@ def declared(traits: type[C], policy: object) -> C:
     return traits(*[getattr(policy, name, default) for name, default in _defaults(traits)])  # type: ignore[arg-type]
 
 
-@cache  # asked in every round
+@cache  # called in every round
 def _defaults(traits: type[Any]) -> tuple[tuple[str, Any], ...]:
     return tuple((field.name, field.default) for field in fields(traits))

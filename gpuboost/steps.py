@@ -74,7 +74,7 @@ class NewtonStep(_AsItIs):
         if not loss.has_curvature:
             raise RecipeError(
                 f"step: a Newton step divides by the second derivative, which may be 0 for loss {loss.name!r}; "
-                "use step='gradient', or 'auto', which knows the step that suits the loss."
+                "use step='gradient', or 'auto', which takes the step that suits the loss."
             )
         return None
 

@@ -18,7 +18,7 @@ NOISY = 1.25  # times as much, at most, may a round with noise on its gradients 
 
 
 def bytes_per_row(d: int, depth: int) -> float:
-    """What a tree of one output has to move for each row, by design: 353 bytes for 28 features and depth 8.
+    """Bytes that a tree of one output moves for each row, by design: 353 for 28 features and depth 8.
 
     Gradients and scores; the root's histogram, all bins of a row and its gradients; on each further level the route of
     every row and the bins of those in the smaller children; the last route.
@@ -56,7 +56,7 @@ def noisy_bytes_per_row(d: int, depth: int) -> float:
 
 
 def gpu_or_reason() -> tuple[Any, str]:
-    """(the runtime of the first usable GPU, what it is), or (None, why there is none)."""
+    """(runtime of the first usable GPU, its description), or (None, the reason why there is none)."""
     gpus = [device for device in gb.devices() if device.kind == "cuda"]
     for device in gpus:
         if device.usable:
@@ -65,6 +65,6 @@ def gpu_or_reason() -> tuple[Any, str]:
 
 
 def skipped(title: str, columns: tuple[str, ...], reason: str) -> Finding:
-    """A table that says why it is empty."""
+    """An empty table, with the reason."""
     row = ("skipped", *[""] * (len(columns) - 2), reason.replace("[", r"\["))  # rich takes brackets for styles
     return Finding(title, columns, (row,), (), {"skipped": reason})

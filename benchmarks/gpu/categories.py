@@ -41,7 +41,7 @@ def categories(options: Options) -> Finding:
 
 
 def libraries(options: Options) -> list[str]:
-    """Ours, and those that are asked for and there."""
+    """This library, and the requested ones that are installed."""
     return [name for name in ON_GPU if name == OURS or options.beside(name)]
 
 

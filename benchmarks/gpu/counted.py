@@ -1,6 +1,6 @@
-"""What a round launches, moves and adds up atomically, counted on the emulator of the tests: no GPU, and no seconds.
+"""Launches, bytes and atomic additions of a round, counted on the emulator of the tests without a GPU.
 
-It needs a clone, whose tests/ hold the emulator, a C++ compiler, and pytest.
+It needs a clone, whose tests/ have the emulator, a C++ compiler, and pytest.
 """
 
 from __future__ import annotations
@@ -99,12 +99,12 @@ def _table(title: str, options: Options, params: dict[str, Any], budget: float) 
 
 
 def _tests() -> Path:
-    """Of the clone that this file lies in."""
+    """The folder ``tests`` of the clone that has this file."""
     return Path(__file__).resolve().parents[2] / "tests"
 
 
 def why_no_emulator() -> str:
-    """Why the emulator cannot be used; empty if it can."""
+    """The reason why the emulator cannot be used; empty if it can."""
     if not (_tests() / "emulator").is_dir():
         return "the emulator is not there: it lies in tests/ of a clone of the project"
     if find_spec("pytest") is None:

@@ -47,7 +47,7 @@ class Timing:
         return work
 
     def seconds(self) -> dict[str, list[float]]:
-        """Of every launch, by kernel."""
+        """Seconds of every launch, by kernel."""
         self._runtime.wait()
         elapsed = self._runtime.cp.cuda.get_elapsed_time
         seconds: dict[str, list[float]] = defaultdict(list)

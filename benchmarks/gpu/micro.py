@@ -1,4 +1,4 @@
-"""What a device can do, measured before anything is said of how near to it a training comes."""
+"""Bandwidths, rates and latencies of a device: the bounds that the speed of a training is compared with."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class Bench:
         return self.runtime.kernel(self._text, name, shared_limit=shared)
 
     def adds_per_second(self, pattern: int) -> float:
-        """Of all lanes, in shared memory, two planes."""
+        """Atomic additions a second of all threads, in shared memory, two planes."""
         kernel, steps = self.kernel("adds", PLANES), max(4, int(4_000 * self.scale))
         out, grid = self.runtime.zeros(2, np.uint32), (3 * self.runtime.sm_count,)
         arguments = np.int32(steps), np.int32(pattern), out
@@ -110,7 +110,7 @@ class Bench:
         return 2.0 * steps * THREADS * grid[0] / seconds
 
     def copy_speed(self) -> float:
-        """Bytes read and written in a second."""
+        """Bytes read and written a second by a copy."""
         size = int(HBM_BYTES * self.scale)
         to, of = self.runtime.zeros(size, np.uint8), self.runtime.zeros(size, np.uint8)
         return 2.0 * size / self.seconds(lambda: self.runtime.copy(to, of), 10)
@@ -121,7 +121,7 @@ class Bench:
         return times * x.nbytes / self.seconds(lambda: kernel(self.grid, (THREADS,), (x, *arguments)))
 
     def gather_speed(self, share: float) -> float:
-        """Useful bytes of ascending rows, that share of all."""
+        """Bytes a second of a gather of ascending rows, a ``share`` of all."""
         n = int(HBM_BYTES * self.scale) // 32
         rows = np.flatnonzero(np.random.default_rng(0).random(n) < share).astype(np.uint32)
         x, listed, out = (
@@ -137,13 +137,13 @@ class Bench:
         )
 
     def flush_speed(self, atomic: bool) -> float:
-        """Bytes of 64-bit numbers."""
+        """Bytes a second of 64-bit numbers that are written, or added atomically, to memory."""
         to, kernel = self.runtime.zeros(int(PARTIAL_BYTES * self.scale) // 8, np.uint64), self.kernel("flush")
         arguments = to, np.int64(to.shape[0]), np.int32(atomic)
         return to.nbytes / self.seconds(lambda: kernel(self.grid, (THREADS,), arguments))
 
     def launch_seconds(self) -> tuple[float, float, float]:
-        """Of one of NODES empty kernels: in a graph, launched one by one, and what the host spends on a graph."""
+        """Seconds of one of NODES empty kernels in a graph, and launched one by one; the host's for the graph."""
         kernel, out = self.kernel("nothing"), self.runtime.zeros(1, np.uint32)
 
         def work() -> None:
@@ -162,7 +162,7 @@ class Bench:
         return in_graph, one_by_one, host
 
     def compile_seconds(self) -> float:
-        """Of the histogram's module, which no cache has seen."""
+        """Seconds to compile the histogram's module, which is in no cache."""
         shape = f"// {time.time_ns()}\n#define WIDTH 32\n#define PASSES 1\n#define CELLS 256\n#define COUNTS 0\n"
         text = source(
             "common/common.cuh", "common/tree.cuh", "common/blocks.cuh", "histograms/histogram.cu", before=shape
@@ -172,7 +172,7 @@ class Bench:
         return time.perf_counter() - start
 
     def seconds(self, work: Callable[[], None], times: int = 20) -> float:
-        """Of one call, many being queued at once; the first is not counted."""
+        """Seconds of one call among many that are queued at once; the first is not counted."""
         work()
         self.runtime.wait()
         times = times if self.scale == 1.0 else 2
@@ -189,7 +189,7 @@ def copy_bandwidth(runtime: Any, scale: float = 1.0) -> float:
 
 
 def micro(options: Options) -> Finding:
-    """The table; each line says what it decides."""
+    """The table of measurements; each line names the design decision that depends on it."""
     runtime, about = gpu_or_reason()
     if runtime is None:
         return skipped("Micro-measurements", COLUMNS, about)
@@ -197,7 +197,7 @@ def micro(options: Options) -> Finding:
 
 
 def measured(runtime: Any, about: str, scale: float, tell: Callable[[str], None]) -> Finding:
-    """On that runtime; ``about`` says what it is. A small ``scale`` is for tests."""
+    """The table of a runtime; ``about``: description of its device. A small ``scale`` is for tests."""
     bench = Bench(runtime, scale)
     tell("micro: copies and reads")
     memory = {

@@ -1,4 +1,4 @@
-"""Other libraries' GPU modes, told the same as ours; those that are not installed, or built without CUDA, say so.
+"""Other libraries' GPU modes with our settings: of the installed ones; those built without CUDA give an error.
 
 Each is measured in a process of its own: one that hangs, or leaves memory on the GPU, costs no other its figures.
 """
@@ -28,7 +28,7 @@ def peers(depth: int, rate: float, threads: int) -> dict[str, Library]:
 
 
 def apart(work: Callable[..., dict[str, Any]], *arguments: Any, seconds: float) -> dict[str, Any]:
-    """What ``work(*arguments)`` returns, done in a process that is ended after so many seconds; else {"error": why}."""
+    """The result of ``work(*arguments)`` in a process that is ended after so many seconds; else {"error": reason}."""
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe(duplex=False)
     process = context.Process(target=_answer, args=(there, work, arguments), daemon=True)

@@ -50,7 +50,7 @@ LOADS = (
 
 
 def workers(options: Options) -> Finding:
-    """Of each load: one tree at a time, and 1, 2 and 4 streams. They take turns; the best of the repeats counts."""
+    """Trees a second of each load: one tree at a time, and 1, 2 and 4 streams, in turn; the best of the repeats."""
     gpu, about = gpu_or_reason()
     if gpu is None:
         return skipped(TITLE, COLUMNS, about)

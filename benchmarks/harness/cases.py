@@ -19,8 +19,8 @@ EVERY_PEER = ("xgboost", "lightgbm", "catboost", "sklearn")
 
 @dataclass(frozen=True)
 class Setting:
-    """What every library is told. ``matched``: also the same L2 term (1), bins (255), least curvature (1) and rows
-    (1) of a leaf, and no bagging; otherwise the rest is each library's own default."""
+    """Parameters that are equal for all libraries. ``matched``: also the L2 term (1), bins (255), least curvature (1)
+    and rows (1) of a leaf, and no bagging; otherwise the rest is each library's own default."""
 
     trees: int
     depth: int = 6

@@ -24,7 +24,7 @@ NGBOOST_ROUNDS, NGBOOST_PATIENCE = 2000, 50
 
 @dataclass(frozen=True)
 class Predicted:
-    """What a model says of the held-out rows."""
+    """A model's predictions of the held-out rows."""
 
     bounds: Array  # (n, 2) of the interval of COVERAGE
     quantiles: Array | None = None  # (n, 19) of LEVELS
@@ -36,7 +36,7 @@ Method = Callable[[Data, int], Predicted]
 
 
 def methods(options: Options) -> dict[str, Method]:
-    """Ours, and those of the libraries that are asked for and there, by their labels in the table."""
+    """Our methods, and those of the requested libraries that are installed, by their labels in the table."""
     auto: dict[str, Any] = {"n_estimators": "auto"}
     ours: dict[str, Method] = {
         "gpuboost: gaussian_nll": partial(_gaussian, {}),

@@ -1,4 +1,4 @@
-"""Suites that ask what a method does, not how fast a library is: each part makes a table of its own."""
+"""Suites about the results of a method and not the speed of a library: each part makes a table of its own."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TIGHT = (",", ":")  # no blanks in lines of numbers
 
 @dataclass(frozen=True)
 class Options:
-    """What the command line says."""
+    """Options of the command line."""
 
     small: bool
     peers: tuple[str, ...]  # libraries to run beside, by their names in ``peers`` and in ``Experiment.peers``
@@ -32,7 +32,7 @@ class Options:
     scale: float = 1.0  # of the rounds, in long parts
 
     def beside(self, library: str) -> bool:
-        """Whether this one is asked for, and there."""
+        """True if this library is requested and installed."""
         return library in self.peers and installed(library)
 
 
@@ -155,7 +155,7 @@ def write(path: Path, experiment: Experiment, command: str, options: Options, fi
 
 
 def _plain(finding: Finding) -> dict[str, Any]:
-    """What a file keeps: cells without their colours."""
+    """A finding as a file keeps it: cells without their colours."""
     from rich.text import Text
 
     rows = [[Text.from_markup(cell).plain for cell in row] for row in finding.rows]

@@ -1,4 +1,4 @@
-"""Which machine this is, and whether it has time for us."""
+"""Description of this machine, and the load of other processes on it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LIBRARIES = ("gpuboosting", "numba", "numpy", "scipy", "scikit-learn", "xgboost-
 
 
 def describe() -> dict[str, Any]:
-    """What a reader must know to judge a figure: processor, cores this process may use, memory, versions."""
+    """Facts to judge a figure by: processor, cores this process may use, memory, versions."""
     return {
         "cpu": _processor(),
         "cores": cores(),

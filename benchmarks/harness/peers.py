@@ -24,7 +24,7 @@ class Peer(Protocol):
     binning_seconds: float | None  # spent on it in the last ``train``, where a library bins there
 
     def prepare(self, x: Any) -> Any:
-        """The rows in the form this library asks for."""
+        """The rows in the form that this library takes."""
         ...
 
     def bin(self, x: Any, y: Array, weight: Array | None, group: Array | None) -> Any: ...

@@ -68,7 +68,7 @@ def _digits(value: float) -> str:
 
 
 def verdict(suite: Suite, case: Case, found: Sequence[Line]) -> str:
-    """What stands beside our line: how far from the best peer, and whether that is within the target."""
+    """Text beside our line: the difference from the best peer, and whether it is within the target."""
     if suite.kind == "quality":
         worse, error = results.shortfall(case, found), results.error_of_shortfall(case, found)
         if worse is None:

@@ -102,7 +102,7 @@ def deciding(case: Case, scores: Mapping[str, float]) -> str:
 
 
 def shortfall(case: Case, found: Sequence[Line]) -> float | None:
-    """How much worse, relatively, our deciding score is than the best rival's; None without rivals."""
+    """Relative amount by which our deciding score is worse than the best rival's; None without rivals."""
     ours, theirs = _ours(found), _best_rival(case, found)
     if ours is None or theirs is None:
         return None
@@ -149,7 +149,7 @@ def beside_ours(by_row: Path, peer: str) -> Row:
 
 
 def standard_error(values: Any) -> float:
-    """Of the mean of values, by the bootstrap."""
+    """Standard error of the mean of values, by the bootstrap."""
     x, rng = np.asarray(values, dtype=np.float64), np.random.default_rng(0)
     return float(np.std([x[rng.integers(0, len(x), len(x))].mean() for _ in range(DRAWS)]))
 

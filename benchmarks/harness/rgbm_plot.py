@@ -12,7 +12,7 @@ from gpuboost.errors import InputError
 DEEPEST = 1e-5  # a share of the first gap: below it lies only the end of the run that is best
 
 Run = Mapping[str, Any]
-"""What ``rgbm.Curve`` holds."""
+"""The fields of an ``rgbm_runs.Curve``."""
 
 
 def draw(curves: Mapping[str, Sequence[Run]], path: str | Path) -> None:

@@ -24,7 +24,7 @@ _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS
 
 @dataclass(frozen=True)
 class Plan:
-    """What to run and how patiently."""
+    """The runs to make, and their limits of time."""
 
     suite: Suite
     size: Size = "full"

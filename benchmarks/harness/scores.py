@@ -1,4 +1,4 @@
-"""How good held-out predictions are. The first score of a task is the one that decides unless a case says otherwise."""
+"""Scores of held-out predictions. The first score of a task decides, unless the case names another one."""
 
 from __future__ import annotations
 

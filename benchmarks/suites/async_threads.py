@@ -1,4 +1,4 @@
-"""Trees a second by threads of one process, measured, and by as many processes that know nothing of each other."""
+"""Trees a second by threads of one process, and by as many independent processes, measured."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gpuboost.benchmarks.suites.async_shapes import REAL_SIM, SMALL, Shape, shap
 
 
 def threads(options: Options) -> Finding:
-    """Trees a second: threads of one process, against as many processes that know nothing of each other.
+    """Trees a second: threads of one process, against as many independent processes.
 
     All processes are there from the start, and take turns, since a shared machine changes from one minute to the next.
     """
@@ -84,7 +84,7 @@ def _line_of(process: subprocess.Popen[str]) -> str:
 
 
 def lone(small: bool, workers: int) -> None:
-    """The part of one process: says that it is ready, and for each line what a fit made of it.
+    """The work of one process: it prints that it is ready, and for each line of input the speed of a fit.
 
     That is trees a second, and CPU seconds a tree.
     """

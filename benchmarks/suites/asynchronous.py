@@ -136,7 +136,7 @@ class Times:
 
     @classmethod
     def of(cls, log: gb.Log) -> Times:
-        """Of a run by one worker. Not of its first tree, which also sorts the columns."""
+        """The times of a run by one worker, without its first tree, which also sorts the columns."""
         lines = log.lines[1:]
         server = tuple(after.began - before.ended for before, after in pairwise(lines))
         return cls(tuple(line.built - line.began for line in lines), server)
@@ -183,13 +183,13 @@ def times(options: Options) -> Finding:
 
 
 def _law(measured: Times) -> tuple[gb.times.LogNormal, float]:
-    """For a simulation: build times as they scatter, and the server's median."""
+    """Distribution of build times, and the server's median time, for a simulation."""
     spread = max(float(np.std(np.log(measured.build))), 0.05)
     return gb.times.LogNormal(statistics.median(measured.build), spread), statistics.median(measured.server)
 
 
 def _speed_up(measured: Times, workers: int) -> float:
-    """Of a queue with these times, by trees that cost nothing themselves."""
+    """Speed-up of a simulated queue with these times, by trees that cost nothing themselves."""
     build, server = _law(measured)
     execution = gb.SimulatedWorkers(workers, build_time=build, server_time=server)
     x = np.arange(8.0)[:, None]

@@ -1,4 +1,4 @@
-"""Ray as the engine: what a round trip costs, how near to ideal several workers come, and what a killed one costs."""
+"""Ray as the engine: the cost of a round trip, the efficiency of several workers, and the cost of a killed one."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Echo:
 
 
 def overhead(options: Options) -> Finding:
-    """A tree that takes no time: what is left is the way there and back, with the library around it and without."""
+    """Seconds of a tree that takes no time: the round trip, with the library around it and without."""
     count = options.repeats or (20 if options.small else 300)
     rows: list[tuple[str, ...]] = []
     numbers: dict[str, Any] = {}
@@ -71,7 +71,7 @@ def overhead(options: Options) -> Finding:
 
 
 def throughput(options: Options) -> Finding:
-    """Pretended trees of 50 ms, asked of several workers at once."""
+    """Throughput of several workers, by simulated trees of 50 ms."""
     trees = 20 if options.small else 400
     rows: list[tuple[str, ...]] = []
     numbers: dict[str, Any] = {}

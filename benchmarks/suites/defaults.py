@@ -1,4 +1,4 @@
-"""Defaults against defaults on twenty real sets: nothing is told but the task, the seed and the number of threads.
+"""Defaults against defaults on twenty real sets: only the task, the seed and the number of threads are given.
 
 Settings of this library were chosen on one half of the sets, every other one by name, and the other half shows what
 they are worth (``benchmarks/data/twenty.py``). A library's score on a set is its mean over the held-out rows of all
@@ -30,7 +30,7 @@ Method = Callable[[Data, int], Array]
 
 
 def methods(options: Options) -> dict[str, Method]:
-    """Ours, and those of the libraries that are asked for and there, by their labels in the table."""
+    """Our methods, and those of the requested libraries that are installed, by their labels in the table."""
     auto: dict[str, Any] = {"n_estimators": "auto", "learning_rate": "auto"}
     ours: dict[str, Method] = {OURS: partial(_ours, {}), f"{OURS} auto": partial(_ours, auto), BEST: _best}
     theirs: dict[str, tuple[str, Method]] = {

@@ -84,7 +84,7 @@ def _spline_pipeline(data: Data, seed: int, threads: int) -> Any:
 
 
 def models(data: Data, *, peers: bool) -> dict[str, Make]:
-    """By label; those of other libraries where they are asked for and installed."""
+    """Models by label; those of other libraries where they are requested and installed."""
     effects = [gb.learners.CategoricalRidge()] if "category" in set(map(str, data.X.dtypes)) else []
     ours: dict[str, Make] = {
         OURS: _ours([gb.learners.Spline(), *effects]),

@@ -30,18 +30,18 @@ COVERAGE, LEVELS = 0.9, (0.05, 0.5, 0.95)
 
 @dataclass(frozen=True)
 class Answer:
-    """What a model says of the held-out rows."""
+    """A model's predictions of the held-out rows."""
 
     bounds: Array  # (n, 2)
     quantiles: Array | None = None  # (n, 3) of LEVELS
 
 
 Method = Callable[[Data, int], Answer]
-"""(data, threads) -> answer"""
+"""(data, threads) -> predictions of the held-out rows"""
 
 
 def methods(options: Options) -> dict[str, Method]:
-    """Ours, and those of the libraries that are asked for and there, by their labels in the table."""
+    """Our methods, and those of the requested libraries that are installed, by their labels in the table."""
     ours: dict[str, Method] = {
         "gpuboost: several quantiles": _quantiles,
         "gpuboost: a model for each quantile": _one_by_one(_our_level),

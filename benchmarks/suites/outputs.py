@@ -46,7 +46,7 @@ Fit = Callable[[Rows, int], Any]
 
 
 def methods(options: Options, outputs: int) -> dict[str, Fit]:
-    """Ours, and XGBoost's if it is asked for and there, by their labels in the table."""
+    """Our methods, and XGBoost's if it is requested and installed, by their labels in the table."""
     fits: dict[str, Fit] = {
         "gpuboost: a tree for each output": _ours,
         "gpuboost: one tree": partial(_ours, multi_output="one_tree"),

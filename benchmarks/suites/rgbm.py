@@ -29,7 +29,7 @@ COLON = "paper (figure 5): the best test loss is that of a medium t, at a modera
 
 
 def table(name: str, curves: Sequence[Curve], paper: str) -> Finding:
-    """What one set's runs came to, beside the run in which all features compete."""
+    """The runs of one set, beside the run in which all features compete."""
     every, rows = curves[0], []
     near = every.train[-1] * ENOUGH
     for curve in curves:
@@ -71,7 +71,7 @@ def a9a_dense(options: Options) -> Finding:
 
 
 def colon(options: Options) -> Finding:
-    """Where the best test loss lies, over random splits."""
+    """The best test loss by t, over random splits."""
     x, y = real.colon_cancer()
     splits = max(options.repeats, 2) if options.repeats else (2 if options.small else 10)
     runs = [compared(options, "colon", shuffled(x, y, 40 + split), 40 + split, timed=1) for split in range(splits)]
@@ -97,7 +97,7 @@ def colon(options: Options) -> Finding:
 
 
 def _where(ts: Sequence[int], best: Sequence[Sequence[float]]) -> str:
-    """Which t has the least mean of the best test losses, and by how much, split by split, the two ends are worse."""
+    """The t of the least mean best test loss, and how much worse the two ends are on the same splits, as text."""
     means = [statistics.fmean(of_t) for of_t in zip(*best, strict=True)]
     argmin = min(range(len(means)), key=means.__getitem__)
     place = "inside the range" if 0 < argmin < len(ts) - 1 else "at an end of the range"
@@ -150,7 +150,7 @@ def sparse(options: Options) -> Finding:
 
 
 def _memory(rows: int) -> list[str]:
-    """What a fit with t = 217 allocates at most, of half the documents and of all of them."""
+    """Peak memory of a fit with t = 217, of half the documents and of all of them, as text."""
     lines = []
     for n in (rows // 2, rows):
         data = text_like(n=n, n_test=10, seed=5, d=47_000, per_row=75)

@@ -42,7 +42,7 @@ THEIRS: dict[str, tuple[str, dict[str, Any]]] = {
     "catboost: all rows": ("catboost", {}),
     "catboost: mvs": ("catboost", CATBOOST_MVS),
 }
-"""What each is told beside the setting that all share (``peers``)."""
+"""Label of a sampler -> its library, and the parameters beyond the setting that all share (``peers``)."""
 
 RIVALS = ("xgboost: gradient_based", "lightgbm: goss", "catboost: mvs")
 
@@ -105,7 +105,7 @@ def _compared(options: Options, name: str, data: Data) -> Finding:
 
 
 def long(options: Options) -> Finding:
-    """How good a model gets, however many trees it takes: leaves from a sample remember the noise of their rows."""
+    """Best held-out loss of any number of trees: leaf values of a sample keep the noise of its rows."""
     n, lengths = (2_000, (2, 4)) if options.small else (200_000, (100, 200, 400, 800))
     data = higgs_like(n=n, n_test=n // 2, seed=1)
     scores: dict[str, list[float]] = {}
@@ -133,7 +133,7 @@ def _all_rows(label: str) -> str:
 
 
 def _worse(scores: Mapping[str, Mapping[str, float]], label: str, than: str, decides: str) -> float:
-    """By what share of the latter, whichever way the score goes."""
+    """Relative difference of two scores, positive if that of ``label`` is worse than that of ``than``."""
     change = scores[label][decides] / scores[than][decides] - 1.0
     return 0.0 + (-change if decides in HIGHER_IS_BETTER else change)  # 0.0 +: no negative zero
 
@@ -141,14 +141,14 @@ def _worse(scores: Mapping[str, Mapping[str, float]], label: str, than: str, dec
 def _beside(
     scores: Mapping[str, Mapping[str, float]], medians: Mapping[str, float], ours: str, label: str, decides: str
 ) -> str:
-    """One of ours beside a peer's sampler: both what it costs and what it is worth."""
+    """Time and score of one of our samplers relative to those of a peer's, as text."""
     worse = _worse(scores, ours, label, decides)
     than = f"{abs(worse):.2%} {'worse' if worse > 0.0 else 'better'}"
     return f"{ours} takes {medians[ours] / medians[label]:.2f} of the time of {label}, and is {than}"
 
 
 def _few(data: Data) -> Data:
-    """Enough rows to compile and load all that the whole needs, which is not to be measured."""
+    """The first rows: enough to compile and load all kernels of the whole, outside of the timings."""
     few = 20_000
     group = None if data.group is None else data.group[:few]
     return replace(data, X=data.X[:few], y=data.y[:few], group=group)

@@ -163,7 +163,7 @@ def _calibration(baseline: Run) -> str:
 
 
 def _verdict(runs_by_name: Mapping[str, list[Run]]) -> str:
-    """Which reading of the second order comes near its 34 rounds to the baseline's 60."""
+    """Rounds to the target of each reading of the second order, over the baseline's, as text (paper: 34 / 60)."""
     base = runs_by_name["baseline"][0].first(TARGET)
     parts = []
     for name, runs in runs_by_name.items():

@@ -1,4 +1,4 @@
-"""Names and modules of a package that are imported when they are first asked for, not with the package (PEP 562)."""
+"""Names and modules of a package that are imported at their first use, not with the package (PEP 562)."""
 
 from __future__ import annotations
 

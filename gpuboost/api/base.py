@@ -199,17 +199,16 @@ class GradientBoosting(PredictionMixin, InspectionMixin, PosteriorMixin, RefitMi
         resume_from: Any,
         group: Any = None,
         init_score: Any = None,
-        of_lists: Callable[[LabelledRows], LabelledRows] | None = None,
+        add_facts: Callable[[LabelledRows], LabelledRows] = lambda rows: rows,
     ) -> Self:
-        """of_lists: puts facts beside the rows that rankings learn from."""
+        """``fit``. add_facts: adds to the rows the pairs and positions that rankings learn from."""
         started = time.perf_counter()
         fresh, settings = self._unfitted(), self._settings()
         goes_on = check_warm_start(
             self.warm_start, fitted="ensemble_" in vars(self), init_model=init_model, resume_from=resume_from
         )
         X, group = without_group(X, group)
-        rows = fresh._rows(X, y, sample_weight, group, init_score)
-        rows = rows if of_lists is None else of_lists(rows)
+        rows = add_facts(fresh._rows(X, y, sample_weight, group, init_score))
         target = fresh._target(rows)
         start = None if init_model is None else starting_point(_saved_model(init_model), target)
         if resume_from is not None:
@@ -222,7 +221,7 @@ class GradientBoosting(PredictionMixin, InspectionMixin, PosteriorMixin, RefitMi
         if goes_on and not settings["n_estimators"]:
             return self  # checked, and complete
         with on_its_machine(job) as ready:
-            trained = known.told(train(ready))
+            trained = known.completed(train(ready))
         best_iteration, best_score = trained.best_iteration, trained.best_score
         fresh._restore(
             replace(

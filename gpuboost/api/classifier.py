@@ -24,7 +24,7 @@ from gpuboost.growth import CategoricalSplits
 from gpuboost.langevin import Langevin
 from gpuboost.losses.protocol import Loss
 from gpuboost.losses.start_values import needs_one_score
-from gpuboost.model.answers import decision_asked, labels_asked, probabilities_asked
+from gpuboost.model.answers import decision_answer, labels_answer, probabilities_answer
 from gpuboost.model.outputs import probabilities
 from gpuboost.predictor import ClassifierPredictor
 from gpuboost.scoring.answers import Answer
@@ -169,7 +169,11 @@ class GradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         return tags
 
     def predictor(self, *, n_rounds: Any = None) -> ClassifierPredictor:
-        """As of the other estimators, with ``predict_proba`` and ``decision_function``."""
+        """A lean object that gives the predictions of this model: see ``GradientBoostingRegressor.predictor``.
+
+        It has ``predict``, ``predict_proba`` and ``decision_function``. ``n_rounds`` and errors are those of the other
+        estimators.
+        """
         made = super().predictor(n_rounds=n_rounds)
         assert isinstance(made, ClassifierPredictor)
         return made
@@ -238,13 +242,13 @@ class GradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         return self._staged_answers(X, self._labels, init_score=init_score, n_rounds=n_rounds)
 
     def _decision(self) -> Answer:
-        return decision_asked(self.loss_)
+        return decision_answer(self.loss_)
 
     def _probabilities(self) -> Answer:
-        return probabilities_asked(self.loss_)
+        return probabilities_answer(self.loss_)
 
     def _labels(self) -> Answer:
-        return labels_asked(self.loss_, self.classes_)
+        return labels_answer(self.loss_, self.classes_)
 
     def _log_probabilities(self) -> Answer:
         def logarithms(scores: Array) -> NDArray[np.float64]:

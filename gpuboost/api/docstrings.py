@@ -183,7 +183,7 @@ feature_importances_ : (d,) ndarray
     Share of each feature in the gain of all splits; see ``feature_importance`` for other kinds.
 fit_report_ : FitReport
     Device and the reason for it, threads, rows, rounds, seconds, seed, and the verdict of theory on the composition;
-    its text names the verdict where a piece of theory was asked for.
+    its text names the verdict where a parameter chooses a piece that theory is about.
 ensemble_, columns_, loss_
     The model itself: trees and cuts, names and categories, loss.
 """

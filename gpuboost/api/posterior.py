@@ -18,7 +18,7 @@ from gpuboost.langevin import Langevin
 from gpuboost.losses.base import estimates_spread
 from gpuboost.losses.protocol import Loss
 from gpuboost.losses.residual import Quantiles
-from gpuboost.model.answers import predictions_asked
+from gpuboost.model.answers import predictions_answer
 from gpuboost.posterior import Uncertainty, interval, interval_outputs, member_rounds, uncertainty
 from gpuboost.posterior.inference_data import inference_data
 from gpuboost.posterior.members import too_short
@@ -130,7 +130,7 @@ class PosteriorMixin(ABC):
         check_is_fitted(self)
         if isinstance(self.loss_, Quantiles):
             low, high = interval_outputs(self.loss_, coverage, kind)
-            predicted: NDArray[np.float64] = self._answer(X, lambda: predictions_asked(self.loss_))
+            predicted: NDArray[np.float64] = self._answer(X, lambda: predictions_answer(self.loss_))
             return predicted[:, [low, high]]
         if not is_one_of(kind, ("mean",)) and not isinstance(self.langevin, Langevin) and estimates_spread(self.loss_):
             kind = "observation" if kind is None else kind

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from gpuboost.api.answers import beside, offset_of
+from gpuboost.api.offsets import beside, offset_of
 from gpuboost.backends.cuda.device.gpus import gpu_of
 from gpuboost.backends.devices import choose_to_predict
 from gpuboost.backends.prediction.first_rows import FIRST
@@ -31,7 +31,7 @@ from gpuboost.training.files import Saved
 from gpuboost.training.rows import numbers
 from gpuboost.types import Array, DeviceMatrix, Ensemble
 
-Ask: TypeAlias = Callable[[], Answer]
+MakeAnswer: TypeAlias = Callable[[], Answer]
 """A function that makes the answer for a caller, once the model is known to be fitted"""
 
 
@@ -72,7 +72,7 @@ class PredictionMixin(ABC):
         """(n, trees) int32: node number of each row's leaf in each tree; ``n_rounds`` as for ``predict``."""
         self._needs_trees("apply")
         part = rounds_of(self.ensemble_, n_rounds)
-        x, machine = self._asked(X)
+        x, machine = self._rows_and_backend(X)
         leaves: NDArray[np.int32] = to_caller_device(machine, x, machine.leaves(part, x))
         return leaves
 
@@ -94,7 +94,7 @@ class PredictionMixin(ABC):
         """
         self._needs_trees("predict_contributions")
         part = rounds_of(self.ensemble_, n_rounds)
-        x, machine = self._asked(X)
+        x, machine = self._rows_and_backend(X)
         values: NDArray[np.float64] = self._explanations(machine, x, machine.contributions(part, x), self._of_columns)
         return values
 
@@ -119,7 +119,7 @@ class PredictionMixin(ABC):
         """
         self._needs_trees("predict_interactions")
         part = rounds_of(self.ensemble_, n_rounds)
-        x, machine = self._asked(X)
+        x, machine = self._rows_and_backend(X)
 
         def of_pairs(values: Any) -> Any:
             return self._of_columns(self._of_columns(values).swapaxes(-1, -2)).swapaxes(-1, -2)
@@ -138,28 +138,30 @@ class PredictionMixin(ABC):
         statistics = self.columns_.statistics
         return values if statistics is None else statistics.folded(values, self.n_features_in_)
 
-    def _answer(self, X: Any, ask: Ask, *, init_score: Any = None, n_rounds: Any = None) -> Any:
+    def _answer(self, X: Any, make_answer: MakeAnswer, *, init_score: Any = None, n_rounds: Any = None) -> Any:
         """The answer, of the (k, n) float64 scores."""
         x, device = self._rows_and_device(X)
-        part, asked = self._part(X, x, ask, init_score, n_rounds)
+        part, answer = self._part(X, x, make_answer, init_score, n_rounds)
         few = FIRST.scores(part, x) if device == "cpu" else None
         if few is not None:
-            return asked(few)
+            return answer(few)
         machine = self._machine(device)
-        return to_caller_device(machine, x, machine.predict(part, x), asked)
+        return to_caller_device(machine, x, machine.predict(part, x), answer)
 
-    def _staged_answers(self, X: Any, ask: Ask, *, init_score: Any = None, n_rounds: Any = None) -> Iterator[Any]:
-        x, machine = self._asked(X)
-        part, asked = self._part(X, x, ask, init_score, n_rounds)
-        return (to_caller_device(machine, x, scores, asked) for scores in machine.staged_predict(part, x))
+    def _staged_answers(
+        self, X: Any, make_answer: MakeAnswer, *, init_score: Any = None, n_rounds: Any = None
+    ) -> Iterator[Any]:
+        x, machine = self._rows_and_backend(X)
+        part, answer = self._part(X, x, make_answer, init_score, n_rounds)
+        return (to_caller_device(machine, x, scores, answer) for scores in machine.staged_predict(part, x))
 
-    def _part(self, X: Any, x: Any, ask: Ask, init_score: Any, n_rounds: Any) -> tuple[Ensemble, Answer]:
+    def _part(self, X: Any, x: Any, make_answer: MakeAnswer, init_score: Any, n_rounds: Any) -> tuple[Ensemble, Answer]:
         """The rounds to predict by, and the answer beside the offsets; x: the rows of X as numbers."""
         part, has_offsets = rounds_of(self.ensemble_, n_rounds), self._has_offsets()
         offset = offset_of(X, init_score, x.shape[0], part.n_outputs, fitted_with=has_offsets)
-        return part, beside(offset, ask())
+        return part, beside(offset, make_answer())
 
-    def _asked(self, X: Any) -> tuple[Any, Backend]:
+    def _rows_and_backend(self, X: Any) -> tuple[Any, Backend]:
         """The rows as numbers, and the backend that predicts."""
         x, device = self._rows_and_device(X)
         return x, self._machine(device)

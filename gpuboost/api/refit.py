@@ -89,9 +89,9 @@ class RefitMixin(ABC):
 
     def _refit(
         self, X: Any, y: Any, decay: Any, sample_weight: Any, group: Any, init_score: Any,
-        facts: Callable[[LabelledRows], LabelledRows] = lambda rows: rows,
+        add_facts: Callable[[LabelledRows], LabelledRows] = lambda rows: rows,
     ) -> Self:  # fmt: skip
-        """``refit``. facts: adds what else is known of the rows."""
+        """``refit``. add_facts: as of ``_fit``."""
         self._needs_trees("refit")
         share = _share(decay)
         saved = self._saved()
@@ -106,7 +106,7 @@ class RefitMixin(ABC):
                 "new leaf values would be none. Continue the chain on the new rows with fit(init_model=)."
             )
         rows, x = self._new_rows(X, y, sample_weight, group, init_score)
-        target = self._target_again(saved, facts(rows))
+        target = self._target_again(saved, add_facts(rows))
         targets.check_facts_of_rows(target)
         target = with_offsets(target, Start(saved.columns, saved.ensemble, offsets=saved.offsets))
         recipe = _recipe(saved, target)

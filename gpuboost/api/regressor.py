@@ -25,7 +25,7 @@ from gpuboost.langevin import Langevin
 from gpuboost.losses.base import BaseLoss, estimates_spread
 from gpuboost.losses.protocol import Loss
 from gpuboost.losses.residual import Quantiles
-from gpuboost.model.answers import predictions_asked
+from gpuboost.model.answers import predictions_answer
 from gpuboost.scoring.answers import Answer
 from gpuboost.training.devices import on_host
 from gpuboost.training.rows import LabelledRows
@@ -230,7 +230,7 @@ class GradientBoostingRegressor(RegressorMixin, GradientBoosting):
         return np.column_stack([mean, np.sqrt(variance)])
 
     def _values(self) -> Answer:
-        return predictions_asked(self.loss_)
+        return predictions_answer(self.loss_)
 
     def _spread(self) -> Answer:
         return Answer(self._mean_and_spread)

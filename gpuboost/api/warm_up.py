@@ -41,8 +41,8 @@ def warm_up(kinds: Sequence[str] | None = None, *, n_jobs: int | None = None) ->
     ----------
     kinds : sequence of str or None
         Kinds of fits to prepare for: "regression", "classification", "multiclass", "ranking", "categories", "sparse",
-        "leafwise", "min_samples_leaf", "monotone", "oblivious", "stumps", "sampling", "langevin", "contributions". None:
-        all of them. Kernels of "monotone" are also those of ``reg_alpha`` and ``max_delta_step``.
+        "leafwise", "min_samples_leaf", "monotone", "oblivious", "stumps", "sampling", "langevin", "contributions".
+        None: all of them. Kernels of "monotone" are also those of ``reg_alpha`` and ``max_delta_step``.
     n_jobs : int or None
         Threads of the fits, as of the estimators.
 

@@ -149,10 +149,10 @@ def _automatic(cells: int | None) -> Choice:
 def _where_the_data_live(device: str, on: str) -> Choice:
     if device not in ("auto", "cuda", on):
         raise DeviceError(
-            f"device: X lives on {on}, and device={device!r}. Pass device={on!r}, or bring X to the host first "
+            f"device: X is on {on}, and device={device!r}. Pass device={on!r}, or bring X to the host first "
             "(X.get() in CuPy, X.cpu() in torch)."
         )
-    return Choice(on, f"X lives on {on}, and device={device!r}.")
+    return Choice(on, f"X is on {on}, and device={device!r}.")
 
 
 def _usable(device: str) -> list[Device]:

@@ -6,6 +6,6 @@ from gpuboost.errors import DeviceError
 
 if config.DISABLE_JIT:  # kernels cannot even be imported
     raise DeviceError(
-        "NUMBA_DISABLE_JIT: gpuboost computes in kernels that numba compiles, and numba is told to compile nothing. "
+        "NUMBA_DISABLE_JIT: gpuboost computes in kernels that numba compiles, and this variable disables compilation. "
         "Unset this environment variable."
     )

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gpuboost.losses.protocol import Loss
 from gpuboost.scoring.answers import Answer
-from gpuboost.scoring.questions import ScoreMetric, ValuesOfRounds
+from gpuboost.scoring.device_metrics import ScoreMetric, ValuesOfRounds
 from gpuboost.types import (
     Array,
     Candidates,
@@ -64,11 +64,11 @@ class Evaluator(Protocol):
     They return without waiting. The functions that they return wait for the value of the scores as they were.
     """
 
-    def answer(self, asked: Answer, scores: Array) -> Array:
+    def answer(self, answer: Answer, scores: Array) -> Array:
         """The answer of (k, n) scores by its rule, which it must have; on the device."""
         ...
 
-    def score_metric(self, asked: ScoreMetric, scores: Array) -> Callable[[], float]:
+    def score_metric(self, metric: ScoreMetric, scores: Array) -> Callable[[], float]:
         """The metric of (k, n) scores, with the bits of the function of ``gpuboost.metrics`` that it stands for."""
         ...
 
@@ -83,7 +83,7 @@ class RoundEvaluator(Protocol):
     They are repeated with the round. Every call of a training returns the same object.
     """
 
-    def recorded_metric(self, asked: ScoreMetric, scores: Array) -> ValuesOfRounds:
+    def recorded_metric(self, metric: ScoreMetric, scores: Array) -> ValuesOfRounds:
         """``Evaluator.score_metric`` of the scores now, and after later rounds."""
         ...
 
@@ -106,7 +106,7 @@ class Shrinkage(NamedTuple):
 
     @property
     def next(self) -> Shrinkage:
-        """That of the next round."""
+        """Scale and factor of the next round."""
         return Shrinkage(self.kept, self.length, self.scale * self.kept)
 
 
@@ -114,11 +114,11 @@ class Repeated(NamedTuple):
     """A repeated round."""
 
     trees: tuple[FittedTree, ...]
-    sizes: SampleSizes | None = None  # of the rows that it drew, if the last recorded round's ``Drawn`` is not theirs
+    sizes: SampleSizes | None = None  # of the rows that it drew; None: ``Drawn`` of the last recorded round has them
 
 
 class Repeater(Protocol):
-    """The verb of rounds that are the last one again, for machines that have ``Capabilities.repeated_rounds``."""
+    """The verb that repeats the last round, for machines that have ``Capabilities.repeated_rounds``."""
 
     def repeat(self, trees: tuple[FittedTree, ...], shrinkage: Shrinkage, rounds: int, left: int) -> Sequence[Repeated]:
         """Do the verbs of the last recorded round again, on the scores as they are now, with the same arguments.

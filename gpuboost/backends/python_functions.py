@@ -89,7 +89,7 @@ def readers(function: Callable[..., Any]) -> list[FunctionType]:
 
 
 def _belongs_to_numpy(function: FunctionType) -> bool:
-    """True for functions that numba knows by name."""
+    """True for functions that numba compiles without their source."""
     module = function.__module__ or ""  # that of ``exec`` has none
     return module.partition(".")[0] in ("numpy", "numba", "math")
 

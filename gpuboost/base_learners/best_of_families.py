@@ -1,4 +1,4 @@
-"""BestOfFamilies of families: each round takes the one that lowers the weighted sum of squares most.
+"""Competition of families: each round takes the component that lowers the weighted sum of squares most.
 
 The worker's part fits every candidate to the target; for a function of bins that is one histogram and a small system of
 equations. The server's part computes the step length along the winner on all rows. Ties: the first candidate.
@@ -90,7 +90,7 @@ def length_of(backend: Backend, values: Direction, state: RoundState, step: Step
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BestOfFamilies:
-    """BestOfFamilies of ``families``. Ties go to the earlier one: families on bins first, then trees."""
+    """Competition of ``families``. Ties go to the earlier one: families on bins first, then trees."""
 
     families: tuple[Family, ...]
     plan: SmoothingPlan | None = None  # None until it is prepared

@@ -146,10 +146,10 @@ def _same_after_reload(model: Any, x: Any) -> bool:
 def _table(outcomes: dict[Set, Outcome]) -> Any:
     from rich.table import Table
 
-    told = f"{ROUNDS} rounds, depth {DEPTH}, rate {RATE}, {LEAF_ROWS} rows a leaf"
+    setting = f"{ROUNDS} rounds, depth {DEPTH}, rate {RATE}, {LEAF_ROWS} rows a leaf"
     title = "Scores on a held-out quarter of the rows, less is better"
     drawn = Table(
-        "data", "score", title=title, caption=f"told to both: {told}", title_justify="left", caption_justify="left"
+        "data", "score", title=title, caption=f"of both: {setting}", title_justify="left", caption_justify="left"
     )
     for name in ("gpuboost", "scikit-learn", "baseline", "fit, seconds"):
         drawn.add_column(name, justify="right")

@@ -22,7 +22,7 @@ EVERY = 10
 """Rounds between two lines of progress where there is no terminal for a live bar."""
 
 HELD_OUT = "0.2"
-"""Share of the rows to score, if the model is not to be saved and nothing else is asked for."""
+"""Share of the rows to score, where there is neither ``--eval`` nor a model to save nor ``--cv``."""
 
 PARAMETERS = (
     "loss",
@@ -63,7 +63,7 @@ PARAMETERS = (
 """Options that are parameters of the estimators, by the same name."""
 
 NOT_OF_RANKINGS = ("multi_output", "sketch")
-"""Those that the ranker does not have."""
+"""Parameters that the ranker does not have."""
 
 
 def run(options: argparse.Namespace) -> int:

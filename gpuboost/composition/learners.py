@@ -42,7 +42,7 @@ def learner_findings(
     """Findings; () if the rule does not change the verdict on the recipe. trees: True if the base learner is trees."""
     parts = (
         _refused(selection, limits, trees),
-        _of_extra_trees(selection, limits) if limits.extra_trees and trees else (),
+        _of_extra_trees(selection) if limits.extra_trees and trees else (),
         _rates(selection, limits),
         _of_sign_stumps(limits, step, langevin),
         _of_random_shapes(selection, langevin),
@@ -59,14 +59,14 @@ def not_enumerable(limits: Limits, features: int, cuts: int) -> str:
     digits = splits * log10(max(features * cuts, 1))
     shape = f"depth-{limits.max_depth}" if 2 ** min(limits.max_depth, 62) <= limits.max_leaves else f"{splits}-split"
     return (
-        f"learners: selection Type1 needs an enumerable set of weak learners; a {shape} tree on {features} features x "
+        f"learners: RandomLearners needs an enumerable set of weak learners; a {shape} tree on {features} features x "
         f"{cuts} cuts has about 10^{digits:.0f}. Use RandomGroups(t), or stumps: max_depth=1."
     )
 
 
 def _refused(selection: Any, limits: Limits, trees: bool) -> Iterator[Finding]:
     if isinstance(selection, RandomLearners) and trees and not is_stump(limits):
-        why = "selection Type1 needs an enumerable set of weak learners, and trees with several splits are too many. "
+        why = "RandomLearners needs an enumerable set of weak learners, and trees with several splits are too many. "
         yield Finding("refused", f"learners: {why}Use RandomGroups(t), or stumps: max_depth=1.")
     if _is_of_nodes(selection) and not trees:
         why = "draws cuts or features of nodes, and base_learner is no tree. Use RandomGroups(t)."
@@ -82,7 +82,7 @@ def _refused(selection: Any, limits: Limits, trees: bool) -> Iterator[Finding]:
         yield Finding("refused", f"learners: {selection!r} is for stumps: {why}Use RandomGroups(t), or max_depth=1.")
 
 
-def _of_extra_trees(selection: Any, limits: Limits) -> Iterator[Finding]:
+def _of_extra_trees(selection: Any) -> Iterator[Finding]:
     if isinstance(selection, RandomLearners) or declared(SelectionTraits, selection).groups == "root":
         why = "draws the cuts of the root, and so does extra_trees. Use RandomGroups(t), or extra_trees=False."
         yield Finding("refused", f"learners: {selection!r} {why}")

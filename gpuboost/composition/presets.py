@@ -81,7 +81,7 @@ def best(n_rows: int | None = None, n_classes: int | None = None) -> Parameters:
         on larger ones as good in more time. None: depth-wise trees.
     n_classes : int or None
         Classes of a classification. Of five or more, each round has one depth-wise tree for all of them, without a
-        least curvature of leaves. None: not told.
+        least curvature of leaves. None: not known.
     """
     if n_rows is not None and not is_integer(n_rows, 1):
         raise RecipeError(f"n_rows: must be None or an integer of at least 1; got {n_rows!r}.")

@@ -52,7 +52,7 @@ class Units:
 class RowGroups(Protocol):
     """The training rows of one matrix. A column is (n,) for ``arranged``, of float32 values."""
 
-    threads: int  # that may ask at the same time
+    threads: int  # that may call the methods at the same time
 
     @property
     def units(self) -> Units: ...
@@ -113,7 +113,7 @@ def grouped(
 
 
 class HostGroups:
-    """Those of a NumPy array. See ``RowGroups``."""
+    """``RowGroups`` of a NumPy array."""
 
     def __init__(self, x: NDArray[Any], grouping: Grouping, threads: int) -> None:
         self._x, self._of, self.threads = x, grouping, threads
@@ -155,7 +155,7 @@ class HostGroups:
 
 
 class UploadedGroups:
-    """Those of a NumPy array whose categorical columns are copied to a device, which does the work."""
+    """``RowGroups`` of a NumPy array whose categorical columns are copied to a device, which does the work."""
 
     threads = 1
 

@@ -27,7 +27,7 @@ OPTIONAL = {"statistics", "missing"}  # entries that not every model file has
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Learned from the training data, saved with the model, and asked at every prediction.
+    """Names and categories of the training data, which are saved with the model; every prediction encodes X by them.
 
     A numeric column is passed on as it is, a categorical one as codes: the place of each value among its categories,
     NaN for a missing value or one that was not there in training. Values decide, not the codes that pandas gave.
@@ -222,7 +222,7 @@ class Columns:
 
 
 def categorical_columns(table: Table, categorical_features: Any) -> NDArray[np.bool_]:
-    """(d,) which columns are categorical; InputError if that cannot be told, or text is no category."""
+    """(d,) which columns are categorical; InputError if a name or number is none of X, or text is no category."""
     d = table.shape[1]
     wanted = np.zeros(d, dtype=np.bool_)
     if categorical_features is None:

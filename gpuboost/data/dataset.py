@@ -389,7 +389,7 @@ class Dataset:
     ) -> TrainingSet:
         """Training rows for the boosting loop: those whose weight is above zero.
 
-        y: (n,) the target as the loss wants it, if it is not the one given as it stands. weight: (n,) the same.
+        y: (n,) the target as the loss takes it; None: the one of this Dataset. weight: (n,) the same.
         group: (n,) the query of each row, if it is not held here.
 
         Raises

@@ -26,7 +26,7 @@ class OrderedTargetStatistics:
     Args:
         permutations: a model is the mean of this many sequences of trees, each with a permutation of its own, that grow
             in turn: a fit makes ``permutations * n_estimators`` rounds. Statistics of one permutation are noisy, and
-            those of several for one sequence would tell a row's own target.
+            those of several for one sequence would leak a row's own target.
         prior_weight: rows of the mean target that each category's statistic begins with. ``"auto"``: of each column,
             combination and class, the variance of the target within categories over that between them, at most 1 and at
             least 0.01 (empirical Bayes, as ``smooth="auto"`` of scikit-learn's ``TargetEncoder``).

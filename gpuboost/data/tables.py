@@ -157,9 +157,9 @@ def _refuse(row: int, f: int, table: Table, value: str = "one") -> NoReturn:
 
 
 def _refuse_device(X: Any) -> None:
-    """Raise InputError if X lives on a GPU: estimators accept it, functions of the host do not.
+    """Raise InputError if X is on a GPU: estimators accept it, functions of the host do not.
 
-    Only an object that declares the attribute is asked for it, which a CPU tensor of torch then denies.
+    ``hasattr`` is called for objects that declare the attribute only; it is False for a CPU tensor of torch.
     """
     name = "__cuda_array_interface__"
     if declares(X, name) and hasattr(X, name):

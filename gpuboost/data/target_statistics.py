@@ -101,7 +101,7 @@ def _chosen_prior_weight(weight: Floats, sums: Floats, moments: TargetMoments) -
     if not 1 < m < moments.n_rows or not spread > 0.0:
         return chosen
     explained = _explained(weight, sums, moments)
-    with np.errstate(over="ignore", invalid="ignore"):  # squares of targets beyond 1e154 tell nothing
+    with np.errstate(over="ignore", invalid="ignore"):  # squares of targets beyond 1e154 are infinite
         within = np.maximum(moments.squares - explained, 0.0) / (moments.n_rows - m)
         between = (explained - (m - 1) * within) / spread
         better = between > within

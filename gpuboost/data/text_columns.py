@@ -1,4 +1,4 @@
-"""Columns of text, which are categories without being asked for; numbers written as text and free text are refused."""
+"""Columns of text, which are categories by default; numbers written as text, and free text, are refused."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ class DataParallel:
         return Ray(self.address, self.threads_per_shard) if self.engine == "ray" else None
 
     def open(self, fit: BuildTrees, backend: Backend, past: Past) -> AbstractContextManager[Workers]:
-        """One tree at a time, as ``Serial``: it is the machine that has workers."""
+        """One tree at a time, as ``Serial``; the shards are parts of the backend (``machine``)."""
         return Serial().open(fit, backend, past)
 
     def check(self, recipe: Any) -> None:
@@ -84,7 +84,7 @@ class DataParallel:
 
     @contextmanager
     def machine(self, threads: int, *, on_gpus: bool = False) -> Iterator[Sharded | ShardedGpus]:
-        """The machine that the shards are together. ``threads`` are the driver's own; on_gpus: where shards compute.
+        """The backend made of the shards. threads: of the driver; on_gpus: True: shards compute on GPUs.
 
         Raises:
             DeviceError: if they cannot be started, or one is lost.

@@ -1,6 +1,6 @@
 """The interface between the server and the engine of its workers: threads, a cluster, or a simulation.
 
-An engine knows nothing of boosting. It starts workers, submits pulls to them and reports their results in any order.
+An engine has no part of boosting. It starts workers, submits pulls to them and reports their results in any order.
 The server (``execution.server``) does the rest for every engine: which worker pulls when, staleness, the log,
 failures.
 
@@ -17,7 +17,7 @@ from gpuboost.execution.machines import BackendFactory
 from gpuboost.execution.messages import BuildTrees, Failure, Pull, Push
 
 ENGINES = {"threads": "gpuboost.execution.threads:Threads", "ray": "gpuboost.execution.ray_cluster:Ray"}
-"""name -> "module:class" of an ``EngineKind`` that needs no arguments; imported when it is asked for."""
+"""name -> "module:class" of an ``EngineKind`` that needs no arguments; imported at its first use."""
 
 
 class Engine(Protocol):

@@ -137,7 +137,7 @@ class Log:
         return replace(self, lines=self.lines[:last])
 
     def _busy(self) -> Iterator[float]:
-        """Between a worker's tree being taken up and the same worker's next order, where one follows."""
+        """Seconds between the arrival of a worker's tree and the same worker's next pull, where one follows."""
         last: dict[int, float] = {}
         for line in sorted(self.lines, key=lambda line: line.began):
             if line.worker in last and line.began >= last[line.worker]:
@@ -145,17 +145,17 @@ class Log:
             last[line.worker] = line.ended
 
     def to_json(self) -> dict[str, Any]:
-        """As plain values."""
+        """The log as a dictionary of JSON values."""
         head = {name: getattr(self, name) for name in HEAD}
         lines = [list(astuple(line)) for line in self.lines]
         return {"format": FORMAT, "version": VERSION, **head, "fields": list(FIELDS), "lines": lines}
 
     @classmethod
     def from_json(cls, found: Any) -> Log:
-        """The inverse.
+        """The inverse of ``to_json``.
 
         Raises:
-            InputError: if it is anything else; the message says where.
+            InputError: if it is anything else; the message names the place.
         """
         names = {"format", "version", "fields", "lines", *HEAD}
         if not isinstance(found, dict) or set(found) != names or found["format"] != FORMAT:

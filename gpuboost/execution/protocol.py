@@ -1,7 +1,7 @@
 """The protocol between the boosting loop and the execution that builds its trees.
 
 In each round the loop publishes a way to answer pulls at the scores of that version, and receives one round's trees,
-which may have been fitted to an earlier one. Between the two it knows nothing of workers.
+which may have been fitted to an earlier one. All else about workers is in the execution.
 """
 
 from __future__ import annotations

@@ -112,7 +112,7 @@ class _Coming:
     worker: int
     pull: Pull
     seconds: float  # of building
-    structures: tuple[Structure, ...] | None  # None until they are asked for
+    structures: tuple[Structure, ...] | None  # None until ``wait`` returns them
     fails: bool
 
 
@@ -171,7 +171,10 @@ class SimulatedEngine:
         return self._slots[worker].build(lambda machine: self._fit(machine, pull.target, pull.ticket))
 
     def _build(self, worker: int, pull: Pull, number: int) -> tuple[tuple[Structure, ...] | None, float]:
-        """Now, if it is to be measured; else when the trees are asked for, as not all of them are."""
+        """The trees, if their time is to be measured, and the seconds to build them.
+
+        With times that are given, ``wait`` builds the trees, and those of failed workers are never built.
+        """
         speed = 1.0 if self._rules.speeds is None else self._rules.speeds[worker]
         if self._rules.build_time != MEASURED:
             return None, self._draw(self._rules.build_time, Stream.BUILD, number) / speed
@@ -190,6 +193,6 @@ class SimulatedEngine:
             self._busy = None
 
     def _resume(self) -> None:
-        """The server goes on, with what is measured if it is; a given time has been charged for the whole round."""
+        """Measure the server's time from here on, if it is measured; a given time was charged for the whole round."""
         if self._rules.server_time == MEASURED:
             self._busy = thread_time()

@@ -1,4 +1,4 @@
-"""The dictionary that ``shap.TreeExplainer`` takes for an ensemble of trees it does not know."""
+"""The dictionary that ``shap.TreeExplainer`` takes for an ensemble of trees of another library."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def to_shap_dict(model: Any) -> dict[str, Any]:
     """``shap.TreeExplainer(to_shap_dict(model))`` explains the scores of the model.
 
     For plots and for the interventional values of shap; ``predict_contributions`` and ``predict_interactions`` need no
-    other package, are faster, and know categories.
+    other package, are faster, and support categories.
 
     Raises:
         InputError: if a tree splits by category, which shap reads wrongly (shap issues 1644 and 5079).

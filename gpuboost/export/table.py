@@ -18,8 +18,8 @@ def to_table(model: Any) -> dict[str, list[Any]]:
 
     A row applies to a numeric value x if above < x <= up_to, None standing for no end; to a category if it is that one;
     to a missing value, and to a category that was not there in training, if all three are None and ``feature`` is not.
-    The row without a feature, the start value, applies always. Rows of ``feature_2`` ask for both. ``output`` is the
-    class of more than two, or None. ``pandas.DataFrame(to_table(model))`` is a frame of it.
+    The row without a feature, the start value, applies always. Rows with a ``feature_2`` apply if both conditions hold.
+    ``output`` is the class of more than two, or None. ``pandas.DataFrame(to_table(model))`` is a frame of it.
 
     Raises:
         InputError: if the model is not additive.

@@ -47,7 +47,7 @@ def to_xgboost(model: Any, path: str | os.PathLike[str]) -> None:
 
     Args:
         model: a fitted estimator, or an ``Ensemble``: a regression that predicts the scores.
-        path: ends with ``.json``, by which XGBoost knows the format.
+        path: ends with ``.json``, by which XGBoost recognises the format.
 
     Raises:
         InputError: if the path ends otherwise, a category is a fraction or has letters beyond ASCII, which XGBoost
@@ -55,7 +55,7 @@ def to_xgboost(model: Any, path: str | os.PathLike[str]) -> None:
     """
     place = checked_path(path)
     if place.suffix != ".json":
-        raise InputError(f"path: must end with '.json', by which XGBoost knows the format; got {str(place)!r}.")
+        raise InputError(f"path: must end with '.json', by which XGBoost recognises the format; got {str(place)!r}.")
     write(path, json.dumps(_document(plain(model)), separators=(",", ":")).encode("ascii"))
 
 

@@ -20,7 +20,7 @@ from gpuboost.model.outputs import decision
 
 
 def register_skl2onnx() -> None:
-    """Teach skl2onnx the three estimators, so that ``skl2onnx.to_onnx`` converts pipelines that hold them.
+    """Register the three estimators with skl2onnx, so that ``skl2onnx.to_onnx`` converts pipelines that hold them.
 
     The nodes are those of ``gb.export.to_onnx``. It may be called again.
     """
@@ -52,7 +52,7 @@ def _classifier_shapes(operator: Any) -> None:
 
 
 def _declare_own_shapes(operator: Any) -> None:
-    """Give the outputs the shapes of the model's own graph: skl2onnx knows none of several targets or labels."""
+    """Give the outputs the shapes of the model's own graph: skl2onnx has none of several targets or labels."""
     rows = operator.inputs[0].get_first_dimension()
     for output, own in zip(operator.outputs, to_onnx(operator.raw_operator).graph.output, strict=True):
         output.type.shape = [rows, *(size.dim_value for size in own.type.tensor_type.shape.dim[1:])]

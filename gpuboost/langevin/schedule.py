@@ -15,7 +15,7 @@ from gpuboost.records import dataclass
 
 @runtime_checkable
 class TemperatureSchedule(Protocol):
-    """A schedule of this library: a frozen record that knows the theory behind it."""
+    """A schedule of this library: a frozen record with the theory of it as text."""
 
     def __call__(self, round: int, /) -> float:
         """Factor on the temperature in a round, above 0; 0 is the model's first round."""

@@ -71,7 +71,7 @@ class SemiGreedyDraw:
         self.gains[self._first] = sum(float(structure.nodes.gain[0]) for structure in structures)
 
     def recall(self, ensemble: Ensemble) -> None:
-        """Note the gains of the rounds of a model to continue; a tree's root tells its group."""
+        """Note the gains of the rounds of a model to continue; the group is that of the feature of a tree's root."""
         k = ensemble.n_outputs
         for round in range(len(ensemble.trees) // k):
             nodes = [tree.nodes for tree in ensemble.trees[k * round : k * (round + 1)]]

@@ -216,7 +216,7 @@ def named(function: F, content: str) -> F:
     """The function, which others of the same text are made beside, under a name of its own.
 
     Machine code that several processes kept is linked by names: of two functions of one name, one would be called in
-    place of both. content: what tells it from the others.
+    place of both. content: text that distinguishes it from the others.
     """
     name = re.sub(r"\W+", "_", f"{function.__name__}_of_{content}")
     function.__name__ = function.__qualname__ = name

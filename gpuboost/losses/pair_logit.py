@@ -19,7 +19,7 @@ from gpuboost.types import Array
 class PairLogit(BaseLoss):
     """sum w log(1 + e^(-sigma (f_winner - f_loser))) over the pairs of ``fit(..., pairs=)`` (CatBoost: ``PairLogit``).
 
-    Targets say nothing about the pairs; metrics are judged by them. The objective is fixed and convex. Derivatives are
+    The loss does not depend on the targets; metrics do. The objective is fixed and convex. Derivatives are
     computed by the host, also for a training on a GPU.
 
     Args:

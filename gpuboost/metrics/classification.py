@@ -129,7 +129,7 @@ def mean_area(areas: Array, y: Array, weight: Array | None, *, by_prevalence: bo
 
 
 def classes_of(loss: Loss) -> int:
-    """Number of classes that a loss of classes tells apart."""
+    """Number of classes of a loss of classes."""
     return loss.n_outputs if loss.task == "multiclass" else 2
 
 

@@ -1,6 +1,6 @@
 """The metrics of a loss of several quantiles: (y, scores, weight, loss) -> value. The same bits on every machine.
 
-y (n,), scores (k, n), weight (n,) or None. They judge what is predicted: the scores of a row in increasing order.
+y (n,), scores (k, n), weight (n,) or None. They judge the predictions: the scores of a row in increasing order.
 """
 
 from __future__ import annotations

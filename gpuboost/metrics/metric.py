@@ -9,15 +9,15 @@ from typing import TypeAlias
 from gpuboost.errors import InputError
 from gpuboost.losses.protocol import Loss
 from gpuboost.records import dataclass
-from gpuboost.scoring.questions import ScoreMetric
+from gpuboost.scoring.device_metrics import ScoreMetric
 from gpuboost.types import Array
 
 Function: TypeAlias = Callable[..., float]
 """(y, scores, weight, loss) -> value; y (n,), scores (k, n), weight (n,) or None; rankings also take query_start"""
 
 
-Asked: TypeAlias = Callable[..., ScoreMetric | None]
-"""(y, weight, loss, query_start) -> what a device computes from the scores; None if it is to be left to the host"""
+MakeScoreMetric: TypeAlias = Callable[..., ScoreMetric | None]
+"""(y, weight, loss, query_start) -> the metric as a device computes it; None: the host computes it"""
 
 
 def same(mean: float) -> float:
@@ -41,7 +41,7 @@ class Metric:
     mean_of: Loss | None = field(default=None, repr=False)
     finish: Callable[[float], float] = field(default=same, repr=False)
     by_query: bool = field(default=False, repr=False)
-    asked: Asked | None = field(default=None, repr=False)
+    asked: MakeScoreMetric | None = field(default=None, repr=False)
     each: Metric | None = field(default=None, repr=False)
 
     def __call__(

@@ -1,7 +1,7 @@
-"""Questions of metrics to a device: all that does not change from round to round, for the rows of an eval set.
+"""The records by which a device computes metrics: all that does not change from round to round, for an eval set.
 
-(y, weight, loss, query_start) -> the question, or None where the host's formula is to be used. They raise the errors of
-the formulas. y (n,), weight (n,) or None, query_start (queries + 1,) or None.
+Functions (y, weight, loss, query_start) -> record, or None where the host computes the metric by its formula. They
+raise the errors of the formulas. y (n,), weight (n,) or None, query_start (queries + 1,) or None.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from gpuboost.metrics.classification import (
     of_no_rows,
 )
 from gpuboost.metrics.formulas import check_domain, of_one_class, r2_of, variance
-from gpuboost.metrics.metric import Asked, same
+from gpuboost.metrics.metric import MakeScoreMetric, same
 from gpuboost.scoring import curves
 from gpuboost.scoring.class_sums import ClassSums, known_of_rows
-from gpuboost.scoring.questions import (
+from gpuboost.scoring.device_metrics import (
     AreasOfClasses,
     ClassScore,
     CurveArea,
@@ -83,7 +83,7 @@ def _rest(share: float) -> float:
 
 
 def _are_classes(labels: Array, loss: Loss) -> bool:
-    """True if labels (n,) are numbers of classes that the loss tells apart by its scores."""
+    """True if labels (n,) are numbers of classes of the loss."""
     if loss.task not in ("binary", "multiclass") or labels.ndim != 1 or not len(labels):
         return False
     return bool(np.all((labels >= 0.0) & (labels < classes_of(loss)) & (labels == np.rint(labels))))
@@ -213,7 +213,7 @@ def list_mean(
     return ListMean(rule, gains, start, places, worth, np.ascontiguousarray(divisors, np.float64), mean)
 
 
-ASKED: dict[str, tuple[Asked, Callable[[float], float]]] = {
+DEVICE_METRICS: dict[str, tuple[MakeScoreMetric, Callable[[float], float]]] = {
     "accuracy": (hit_share, same),
     "error": (hit_share, _rest),
     "f1": (partial(class_score, of=f1_of), same),
@@ -226,4 +226,4 @@ ASKED: dict[str, tuple[Asked, Callable[[float], float]]] = {
     "auc_ovr_weighted": (partial(areas_of_classes, by_prevalence=True), same),
     **{name: (partial(term_mean, metric=name), same) for name in _TERMS},
 }
-"""Questions of metrics to a device, and the function of the answer that each metric is."""
+"""Name of a metric -> the function that makes its record, and the function of the record's value that the metric is."""

@@ -282,8 +282,8 @@ def _simple(text: str, name: str, loss: Loss) -> Metric:
         raise InputError(f"eval_metric: {name!r} takes no parameter; got {text!r}. Use {name!r}.")
     function, higher, _ = _SIMPLE[name]
     mean_of, finish = _as_loss(name, loss)
-    if mean_of is None and name in on_device.ASKED:
-        asked, finish = on_device.ASKED[name]
+    if mean_of is None and name in on_device.DEVICE_METRICS:
+        asked, finish = on_device.DEVICE_METRICS[name]
         return Metric(name, higher, function, finish=finish, asked=asked)
     return Metric(name, higher, function, mean_of, finish)
 

@@ -38,7 +38,7 @@ OF_LABELS = frozenset(
 """Functions of ``sklearn.metrics`` that judge predicted labels, not probabilities."""
 
 HIGHER = frozenset({"matthews_corrcoef"})
-"""Those of which more is better, though their names do not end in ``_score``."""
+"""Functions of which more is better, though their names do not end in ``_score``."""
 
 
 def is_scorer(metric: Any) -> bool:
@@ -103,7 +103,7 @@ def _value(metric: Any, labels: bool, y: Array, scores: Array, weight: Array | N
 
 
 def _scored(scorer: Any, y: Array, scores: Array, weight: Array | None, loss: Loss) -> float:
-    """Value of a scorer, which asks an estimator for labels, probabilities or decisions by its needs."""
+    """Value of a scorer, which calls an estimator for the labels, probabilities or decisions that it needs."""
     classify = loss.task != "regression" and declared(LossTraits, loss).link != "identity"
     estimator = (_Classes if classify else _Values)(scores, loss)
     weights = {"sample_weight": weight} if _takes_weights(scorer._score_func) else {}
@@ -137,7 +137,7 @@ def _numbers(labels: Array) -> NDArray[np.int64]:
 
 
 class _Known(ABC):
-    """Estimator of scores that are known, as scikit-learn's scorers ask it."""
+    """Estimator of given scores, with the methods that scikit-learn's scorers call."""
 
     _estimator_type: ClassVar[str]
 
@@ -146,7 +146,7 @@ class _Known(ABC):
         self.loss = loss
 
     def fit(self) -> _Known:
-        """The estimator: a scorer asks for fitted ones only."""
+        """The estimator: a scorer takes fitted ones only."""
         return self
 
     def __sklearn_tags__(self) -> Any:

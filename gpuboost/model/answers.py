@@ -1,4 +1,4 @@
-"""Answers that callers ask of a model's scores, with the rules by which a device computes them where the scores are."""
+"""The predictions of each kind of model as answers: functions of its scores, with the rules of a device."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def first_score(scores: Array) -> NDArray[np.float64]:
 FIRST_SCORE = Answer(first_score, "score")
 
 
-def predictions_asked(loss: Loss) -> Answer:
+def predictions_answer(loss: Loss) -> Answer:
     """(n,) or (n, k) predictions of the quantity that the loss estimates: its ``inverse_link``."""
     link, scale = link_of(loss)
     if link in ("other", "softmax"):
@@ -36,7 +36,7 @@ def predictions_asked(loss: Loss) -> Answer:
     return Answer(loss.inverse_link, "rows" if link == "identity" else "predictions", link, scale)
 
 
-def probabilities_asked(loss: Loss) -> Answer:
+def probabilities_answer(loss: Loss) -> Answer:
     """(n, K) probabilities: ``outputs.probabilities``."""
     link, scale = link_of(loss)
     of_scores = partial(probabilities, loss)
@@ -47,7 +47,7 @@ def probabilities_asked(loss: Loss) -> Answer:
     return Answer(of_scores)
 
 
-def labels_asked(loss: Loss, classes: NDArray[Any]) -> Answer:
+def labels_answer(loss: Loss, classes: NDArray[Any]) -> Answer:
     """(n,) classes, or (n, k) labels: ``outputs.labels``. Text stays on the host."""
     of_scores = partial(labels, loss, classes)
     if loss.task == MULTILABEL:
@@ -57,7 +57,7 @@ def labels_asked(loss: Loss, classes: NDArray[Any]) -> Answer:
     return Answer(of_scores, "labels", classes=classes) if on_device else Answer(of_scores)
 
 
-def decision_asked(loss: Loss) -> Answer:
+def decision_answer(loss: Loss) -> Answer:
     """(n,) or (n, K) scores: ``outputs.decision``."""
     of_scores = partial(decision, loss)
     if loss.n_outputs > 2 or loss.task == MULTILABEL:

@@ -1,4 +1,4 @@
-"""The rounds of a model that a prediction asks for."""
+"""The rounds of a model that a prediction uses."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from gpuboost.types import Ensemble
 
 
 def used_columns(ensemble: Ensemble, layout: Sequence[Sequence[int]]) -> list[int]:
-    """Numbers of the columns of X that a tree asks for, increasing; all of them if there are other base learners.
+    """Numbers of the columns of X that a tree is split by, increasing; all of them if there are other base learners.
 
     layout: for each column that trees see, the columns of X that it is made of.
     """

@@ -32,14 +32,14 @@ class Chains:
         return np.concatenate([model.posterior_members(X, samples, burn_in) for model in self.models])
 
     def predict_uncertainty(self, X: Any, samples: int | None = None, burn_in: float = 0.5) -> Uncertainty:
-        """As an estimator's."""
+        """``predict_uncertainty`` of an estimator, by ``samples`` draws from each chain."""
         first = self.models[0]
         return uncertainty(first.loss_, self.posterior_members(X, samples, burn_in), first._temperature())
 
     def predict_interval(
         self, X: Any, coverage: float = 0.9, kind: str = "mean", samples: int | None = None, burn_in: float = 0.5
     ) -> NDArray[np.float64]:
-        """As an estimator's: (n, 2)."""
+        """(n, 2) ``predict_interval`` of an estimator, by ``samples`` draws from each chain."""
         members = self.posterior_members(X, samples, burn_in)
         return interval(self.models[0].loss_, members, coverage, kind, self.models[0]._temperature())
 

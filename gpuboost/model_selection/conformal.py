@@ -1,4 +1,4 @@
-"""Conformal prediction: intervals and sets of classes that hold the target as often as they say, in finite samples.
+"""Conformal prediction: intervals and sets of classes whose coverage is guaranteed in finite samples.
 
 A fitted model is calibrated on rows that it has not seen. If these rows and a new one are exchangeable, the new target
 lies in its interval with probability ``coverage`` at least, and ``coverage + 1 / (n + 1)`` at most if no scores tie.

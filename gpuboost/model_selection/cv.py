@@ -142,7 +142,7 @@ def _fitted(
 def dataset_of(
     model: GradientBoosting, data: Any, y: Any, sample_weight: Any = None, group: Any = None, init_score: Any = None
 ) -> Dataset:
-    """A Dataset as it is, or one of X, target, weights, queries and offsets that is cut as the model asks."""
+    """A Dataset as it is, or one of X, target, weights, queries and offsets with the cuts of the model's parameters."""
     if isinstance(data, Dataset):
         if data.y is None or any(argument is not None for argument in (y, sample_weight, group, init_score)):
             raise InputError(

@@ -58,7 +58,7 @@ def fit_in_threads(
 ) -> list[GradientBoosting]:
     """The results of fits of models like these, for so many rounds.
 
-    As many fits run at the same time as ``n_jobs`` of the first model says, and share the threads evenly. They take
+    ``n_jobs`` of the first model is the number of fits at the same time, which share the threads evenly. They take
     turns, with all threads, on large data, where they have callbacks, and on small data unless a kernel repeats their
     rounds. An error of one fit stops the others.
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from gpuboost.api.answers import offset_of
 from gpuboost.api.base import GradientBoosting
+from gpuboost.api.offsets import offset_of
 from gpuboost.data.dataset import Dataset
 from gpuboost.data.frames import collected
 from gpuboost.data.queries import query_start
@@ -67,8 +67,8 @@ def permutation_importance(
     """Loss of a metric of held-out rows when one column of them is permuted (Breiman 2001).
 
     As ``sklearn.inspection.permutation_importance``, with the metrics, weights, queries and offsets of this library
-    (CatBoost: ``LossFunctionChange`` is of the same use). A column that no tree asks for costs nothing. All columns are
-    permuted alike in one repeat.
+    (CatBoost: ``LossFunctionChange`` is of the same use). A column that no tree is split by costs nothing. All columns
+    are permuted alike in one repeat.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ class _Measured:
     """The metric of a model, of rows with other columns than those that it was made with."""
 
     def __init__(self, model: GradientBoosting, rows: LabelledRows, metric: Any) -> None:
-        _, self._machine = model._asked(rows.x)  # refuses what does not fit the model
+        _, self._machine = model._rows_and_backend(rows.x)  # refuses what does not fit the model
         columns = replace(model.columns_, statistics=None)
         self.rows = rows.x.x[:] if isinstance(rows.x, Dataset) else columns.encode(rows.x)
         self._model, self._loss, self._weight = model, model.loss_, rows.metadata.weight

@@ -143,7 +143,10 @@ def _checked(model: Any, held_out: Any) -> tuple[Langevin, str]:
         raise RecipeError(f"model: must be an estimator of gpuboost; got {type(model).__name__}.")
     stops = model.early_stopping_rounds is not None or stops_early(model.callbacks)
     if stops or model.validation_fraction is not None:
-        raise RecipeError("early_stopping_rounds: a chain that stops where it predicts best is no posterior; leave it.")
+        raise RecipeError(
+            "early_stopping_rounds: a chain that stops at its best round is no posterior. Set it and "
+            "validation_fraction to None, and leave EarlyStopping out of callbacks."
+        )
     if not isinstance(held_out, float) or not 0.0 < held_out < 1.0:
         raise RecipeError(f"held_out: must be a share between 0 and 1; got {held_out!r}.")
     policy = Langevin() if model.langevin is None else model.langevin

@@ -65,7 +65,9 @@ def calibration(found: Uncertainty, y: Any, classes: Any = None, coverages: Sequ
     if found.mean.ndim == 2:
         return _of_classes(found.mean, target, classes)
     if np.isnan(found.total).any():
-        raise InputError("found: the loss says nothing of the noise of targets, so nothing is promised of them.")
+        raise InputError(
+            "found: its total is NaN, as the loss has no model of noise in targets. Use squared_error or gaussian_nll."
+        )
     if not np.isfinite(target).all():
         raise InputError("y: must be finite numbers; NaN or infinity was seen.")
     asked = floats("coverages", coverages)

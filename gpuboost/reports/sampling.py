@@ -128,7 +128,7 @@ class SamplingRecord:
                 stacklevel=2,
             )
 
-    def _ask(self, on_device: Drawn) -> None:
+    def _fetch(self, on_device: Drawn) -> None:
         """Read the device's records of all rounds, and its last draw."""
         from gpuboost.backends.cuda.draws import fetched
 
@@ -141,7 +141,7 @@ class SamplingRecord:
     def report(self) -> SamplingReport | None:
         """The report; None if no round sampled rows."""
         if self.on_device is not None:
-            self._ask(self.on_device)
+            self._fetch(self.on_device)
             self.on_device = None
         if not self.rates:
             return None

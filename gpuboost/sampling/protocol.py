@@ -20,8 +20,8 @@ Losses: TypeAlias = Callable[[], Array]
 class SamplingTraits:
     """Attributes that a row-sampling rule may have, and the values that stand for those that it does not have."""
 
-    unbiased: bool | None = None  # True: sums over the sample are unbiased; None: unknown. Langevin boosting
-    bounded: bool | None = None  # requires it, and bounded weights 1 / p
+    unbiased: bool | None = None  # True: sums over the sample are unbiased; None: unknown
+    bounded: bool | None = None  # True: g / p is bounded; None: unknown. Langevin boosting requires both
     follows_gradients: bool = True  # probabilities depend on the model's gradients or losses
     score: Any = None  # score by which rows are drawn; this and the next three as in ``ImportanceSampling``
     variance_control: str = "leaf_refit"

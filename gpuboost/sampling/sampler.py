@@ -44,7 +44,7 @@ class PlainSampler:
     rule: Sampling
     own_leaves: bool = False
     on_all_rows: bool = False
-    weighs_losses: bool = field(init=False)  # what the rule declares, asked once
+    weighs_losses: bool = field(init=False)  # as the rule declares; read once
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "weighs_losses", declared(SamplingTraits, self.rule).weighs_losses)

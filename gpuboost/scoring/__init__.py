@@ -1,1 +1,1 @@
-"""Metrics of scores that a device computes: what it is asked, and the areas under curves that it has to find."""
+"""Metrics and predictions that a device computes from scores in its memory, and their exact sums and areas."""

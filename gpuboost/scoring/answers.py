@@ -1,4 +1,4 @@
-"""Answers to callers: functions of a model's scores on the host, and what a device that holds the scores is asked."""
+"""Answers to callers: functions of a model's scores on the host, with the rules by which a device computes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rounds that are the one before again, on a machine that needs no verbs for them."""
+"""Rounds that a machine repeats without their verbs."""
 
 from __future__ import annotations
 

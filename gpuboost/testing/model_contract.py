@@ -18,7 +18,7 @@ from gpuboost.boosting import boost
 from gpuboost.growth import DepthWise
 from gpuboost.losses import Loss
 from gpuboost.metrics import get as get_metric
-from gpuboost.model.answers import FIRST_SCORE, decision_asked, labels_asked, predictions_asked, probabilities_asked
+from gpuboost.model.answers import FIRST_SCORE, decision_answer, labels_answer, predictions_answer, probabilities_answer
 from gpuboost.recipe import Recipe
 from gpuboost.steps import automatic
 from gpuboost.testing.cases import Case, as_sparse, random_case, stump
@@ -155,14 +155,14 @@ class ModelContract(MachineCases, ABC):
 
     @needs("metrics")
     def test_answers_have_the_bits_of_the_functions_of_scores(self) -> None:
-        classes, counts = np.array([0.0, 2.5, 7.0]), predictions_asked(losses.Poisson())
+        classes, counts = np.array([0.0, 2.5, 7.0]), predictions_answer(losses.Poisson())
         for loss in (losses.Exponential(), losses.Softmax(3)):
             machine, case = self.machine(), self._case(7, target="binary" if loss.n_outputs == 1 else "3")
             scores = varied_scores(machine, case.data, loss.n_outputs)
             questions = (
-                probabilities_asked(loss),
-                labels_asked(loss, classes[: max(2, loss.n_outputs)]),
-                decision_asked(loss),
+                probabilities_answer(loss),
+                labels_answer(loss, classes[: max(2, loss.n_outputs)]),
+                decision_answer(loss),
             )
             for asked in (*questions, FIRST_SCORE, *([counts] if loss.n_outputs == 1 else [])):
                 answer = machine.to_host(cast(Evaluator, machine).answer(asked, scores))

@@ -134,7 +134,7 @@ def _circle() -> tuple[Matrix, float]:
 
 
 def _sphere() -> tuple[Matrix, float]:
-    """Half a sphere in rings, as many points on each as its length asks for."""
+    """Half a sphere in rings, with points in proportion to the length of each."""
     rings = int(np.sqrt(SPHERE * np.pi / 4))
     points, height = [], (np.arange(rings) + 0.5) * (0.5 * np.pi / rings)
     for polar in height:

@@ -58,7 +58,7 @@ def provisional(params: Mapping[str, Any], n_rows: int) -> Mapping[str, Any]:
         name = "n_estimators" if is_auto(params["n_estimators"]) else "learning_rate"
         raise RecipeError(
             f"{name}: 'auto' picks the best iterate by held-out rows, and a Langevin chain is not there to be stopped "
-            "at its best: its draws come from rounds after the burn-in, at a step that its theory knows. Give a number."
+            "at its best: its draws come from rounds after the burn-in, at the step of its theorem. Give a number."
         )
     chosen = is_auto(params["n_estimators"])
     rounds, rate = MOST_ROUNDS if chosen else params["n_estimators"], params["learning_rate"]

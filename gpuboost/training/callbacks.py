@@ -21,7 +21,7 @@ from gpuboost.losses.base import of_output
 from gpuboost.losses.custom.arrays import is_of_arrays
 from gpuboost.losses.protocol import Loss, is_list_loss
 from gpuboost.records import dataclass
-from gpuboost.scoring.questions import ScoreMetric
+from gpuboost.scoring.device_metrics import ScoreMetric
 from gpuboost.training.parameters import integer
 from gpuboost.training.rows import weight_of
 from gpuboost.types import Array, TrainingSet
@@ -119,7 +119,7 @@ def _measured_rounds(metric: metrics.Metric, backend: RoundScorer, scores: Array
 
 
 class _DeviceMeasure:
-    """A metric that a device begins to compute. What it is asked is made once for each eval set."""
+    """A metric that a device begins to compute. Its record is made once for each eval set."""
 
     def __init__(self, metric: metrics.Metric, loss: Loss, backend: Backend) -> None:
         self._metric, self._loss, self._backend = metric, loss, backend
@@ -127,30 +127,30 @@ class _DeviceMeasure:
 
     def __call__(self, scores: Array, data: TrainingSet) -> Pending:
         metric, device = self._metric, cast(Evaluator, self._backend)
-        _, weight, asked = self._known_of(data)
+        _, weight, of_scores = self._known_of(data)
         if metric.mean_of is not None:
-            answer = device.mean_loss(metric.mean_of, scores, data.y, weight)
-        elif asked is not None:
-            answer = device.score_metric(asked, scores)
+            begun = device.mean_loss(metric.mean_of, scores, data.y, weight)
+        elif of_scores is not None:
+            begun = device.score_metric(of_scores, scores)
         else:
             value = metric(data.y, self._backend.to_host(scores), weight, self._loss, data.query_start)
             return lambda: value
-        return lambda: metric.finish(answer())
+        return lambda: metric.finish(begun())
 
     def records(self, data: TrainingSet) -> bool:
         """As of ``MeasureInRounds``. Values of many lists are fetched in each round."""
-        mean, asked = self._metric.mean_of, self._known_of(data)[2]
-        return not is_of_arrays(mean) if mean is not None else asked is not None and not self._metric.by_query
+        mean, of_scores = self._metric.mean_of, self._known_of(data)[2]
+        return not is_of_arrays(mean) if mean is not None else of_scores is not None and not self._metric.by_query
 
     def record(self, scores: Array, data: TrainingSet) -> NextValue:
         """As of ``MeasureInRounds``."""
         metric, device = self._metric, cast(RoundEvaluator, self._backend)
-        _, weight, asked = self._known_of(data)
+        _, weight, of_scores = self._known_of(data)
         if metric.mean_of is not None:
             values = device.recorded_mean(metric.mean_of, scores, data.y, weight)
         else:
-            assert asked is not None
-            values = device.recorded_metric(asked, scores)
+            assert of_scores is not None
+            values = device.recorded_metric(of_scores, scores)
 
         def after() -> Pending:
             value = values.next()
@@ -160,11 +160,11 @@ class _DeviceMeasure:
 
     def _known_of(self, data: TrainingSet) -> tuple[TrainingSet, Array | None, ScoreMetric | None]:
         if id(data) not in self._known:
-            self._known[id(data)] = self._asked_of(data)
+            self._known[id(data)] = self._record_of(data)
         return self._known[id(data)]
 
-    def _asked_of(self, data: TrainingSet) -> tuple[TrainingSet, Array | None, ScoreMetric | None]:
-        """The eval set, its weights, and the question to the device; None if the host is to compute the metric."""
+    def _record_of(self, data: TrainingSet) -> tuple[TrainingSet, Array | None, ScoreMetric | None]:
+        """The eval set, its weights, and the record of the metric; None if the host computes it."""
         metric, weight = self._metric, weight_of(data)
         if metric.mean_of is not None or metric.asked is None or (metric.by_query and data.query_start is None):
             return data, weight, None

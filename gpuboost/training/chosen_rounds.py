@@ -37,7 +37,7 @@ class Settled:
     curves: Curves = field(default_factory=dict)  # means over the splits, up to the chosen round
     seconds: float = 0.0  # of the choice
 
-    def told(self, trained: Trained) -> Trained:
+    def completed(self, trained: Trained) -> Trained:
         """The result of the fit, with the held-out curves and the time of the choice."""
         if not self.curves:
             return trained

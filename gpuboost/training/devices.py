@@ -88,18 +88,18 @@ def on_host(values: Any) -> Any:
     return runtime.download(runtime.as_device_array(values))
 
 
-def to_caller_device(machine: Backend, x: Any, found: Array, asked: Answer | None = None) -> Any:
+def to_caller_device(machine: Backend, x: Any, found: Array, answer: Answer | None = None) -> Any:
     """The answer of a backend's result, or the result itself: on the device if x is there, unless it is text.
 
     Where the answer has no rule for a device, the host makes it of a copy of the result.
     """
     if isinstance(x, np.ndarray) or not isinstance(x, DeviceMatrix):
-        return found if asked is None else asked(found)
-    if asked is None or asked.rule is not None:
-        answer = found if asked is None else cast(Evaluator, machine).answer(asked, found)
+        return found if answer is None else answer(found)
+    if answer is None or answer.rule is not None:
+        there = found if answer is None else cast(Evaluator, machine).answer(answer, found)
         x.wait()
-        return answer
-    of_host = np.asarray(asked(machine.to_host(found)))
+        return there
+    of_host = np.asarray(answer(machine.to_host(found)))
     return x.on_same_device(of_host) if of_host.dtype.kind in "biuf" else of_host
 
 
@@ -137,7 +137,7 @@ def machine(params: Mapping[str, Any], values: int, place: str | None) -> Choice
         return choose(asked, values, place)
     what, instead = reason
     if place is not None or (isinstance(asked, str) and asked.startswith("cuda")):
-        seen = f"X lives on {place}" if place is not None else f"got device={asked!r}"
+        seen = f"X is on {place}" if place is not None else f"got device={asked!r}"
         raise DeviceError(
             f"device: {what} on the CPU; {seen}. Use device='cpu' or 'auto', and data on the host; or {instead}."
         )
@@ -186,7 +186,7 @@ def _of_search(params: Mapping[str, Any]) -> tuple[str, str] | None:
     if declared(SelectionTraits, params.get("learners")).keeps_gains:
         return "gains of past rounds choose the learners", "gb.CyclicGroups(1)"
     if params.get("feature_costs") is not None:
-        return "features are paid for, as trees of past rounds decide,", "feature_costs=None"
+        return "trees with feature costs are grown", "feature_costs=None"
     return None if params.get("forced_splits") is None else ("forced splits are made", "forced_splits=None")
 
 

@@ -94,7 +94,7 @@ def shards_choice(params: Mapping[str, Any], place: str | None) -> Choice:
         If it contradicts the parameters, or the location of the data.
     """
     if place is not None or params["device"] not in ("auto", "cpu", "cuda"):
-        seen = f"X lives on {place}" if place is not None else f"got device={params['device']!r}"
+        seen = f"X is on {place}" if place is not None else f"got device={params['device']!r}"
         raise DeviceError(
             f"device: shards of DataParallel take rows from the host, and device='cuda' gives each a GPU; {seen}. Use "
             "device='cuda', 'cpu' or 'auto', and data on the host."
@@ -142,7 +142,9 @@ def check_for_gpus(recipe: Recipe) -> None:
     if recipe.growth.limits.forced is not None:
         raise RecipeError("forced_splits: forced splits are made on the CPU. Use device='cpu', or forced_splits=None.")
     if recipe.growth.limits.costs is not None:
-        raise RecipeError("feature_costs: features are paid for on the CPU. Use device='cpu', or feature_costs=None.")
+        raise RecipeError(
+            "feature_costs: trees with feature costs are grown on the CPU. Use device='cpu', or feature_costs=None."
+        )
     for name, offered, needed, what in asked:
         if needed and not offered:
             raise RecipeError(

@@ -279,10 +279,10 @@ def _classification_loss(loss: Any, n_classes: int) -> Loss:
         raise RecipeError(f"loss: {loss_object.name!r} is for numbers; use GradientBoostingRegressor.")
     max_classes = 2 if loss_object.n_outputs == 1 else loss_object.n_outputs
     if n_classes != max_classes:
-        told = f"loss: {loss_object.name!r} is for {max_classes} classes, and y holds {n_classes}. Use loss='softmax'."
+        rule = f"loss: {loss_object.name!r} is for {max_classes} classes, and y holds {n_classes}. Use loss='softmax'."
         if max_classes == 2:  # in the words that scikit-learn's checks look for
-            told += " Only binary classification is supported."
-        raise RecipeError(told)
+            rule += " Only binary classification is supported."
+        raise RecipeError(rule)
     return loss_object
 
 

@@ -1,7 +1,7 @@
 """Callbacks for ``callbacks=[...]``, and the one function the loop calls with them all.
 
-A callback is any function of one ``Round`` that returns True to stop; or a ``Watcher``, which also learns when the
-fit begins and ends.
+A callback is any function of one ``Round`` that returns True to stop; or a ``Watcher``, which is also
+called when the fit begins and ends.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Stop when another thread asks for it."""
+"""Stop when another thread sets an event."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from gpuboost.watch.record import Plan, Round
 
 
 class Cancellation:
-    """Stops once ``event`` is set. It need not be asked in every round, as a callback must: rounds may be repeated."""
+    """Stops once ``event`` is set. Unlike a callback it need not be called in every round: rounds may be repeated."""
 
     def __init__(self, event: threading.Event) -> None:
         self.event = event
 
     def begin(self, plan: Plan) -> None:
-        """Do nothing: the event tells all fits."""
+        """Do nothing: one event stops all fits."""
 
     def __call__(self, record: Round) -> bool:
         return self.event.is_set()

@@ -59,7 +59,7 @@ class Measure:
     of_rounds: Callable[[Array, TrainingSet], list[float]] | None = None  # (k, rounds, n) scores, where it is faster
 
     def begun(self, scores: Array, data: TrainingSet) -> Pending:
-        """The value of these scores, also if they change before it is asked for."""
+        """The value of these scores, also if they change before the call that returns it."""
         if self.begin is not None:
             return self.begin(scores, data)
         value = self.of(scores, data)

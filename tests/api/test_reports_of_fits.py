@@ -58,3 +58,20 @@ def test_docstrings_name_all_that_is_random_and_whose_leaves_are_sampled():
         assert "nothing else is random" not in text
         assert "always those of all rows" not in text
         assert all(word in text for word in ("random_strength", "each ``random_state``", "variance_control"))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("forced_splits", {"feature": 0, "threshold": 0.1}),
+        ("feature_costs", gb.FeatureCosts(1.0)),
+        ("extra_trees", True),
+    ],
+)
+def test_a_search_without_a_rate_is_heuristic(name: str, value: object) -> None:
+    x = np.random.default_rng(0).normal(size=(50, 2))
+    plain = gb.GradientBoostingRegressor(n_estimators=1, step="gradient", device="cpu").fit(x, x[:, 0])
+    assert plain.fit_report_.verdict.kind == "sound"
+    verdict = plain.set_params(**{name: value}).fit(x, x[:, 0]).fit_report_.verdict
+    assert verdict.kind == "heuristic"
+    assert verdict.reasons[0].startswith(f"{name}: no rate is known")

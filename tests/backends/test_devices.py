@@ -97,7 +97,7 @@ def test_data_on_a_gpu_decide() -> None:
         for device in ("auto", "cuda", "cuda:1"):
             assert choose(device, 1, on="cuda:1").name == "cuda:1"
         for other in ("cpu", "cuda:0"):
-            with pytest.raises(gb.DeviceError, match=f"X lives on cuda:1, and device='{other}'.*X.get()"):
+            with pytest.raises(gb.DeviceError, match=f"X is on cuda:1, and device='{other}'.*X.get()"):
                 choose(other, on="cuda:1")
 
 

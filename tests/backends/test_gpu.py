@@ -351,12 +351,12 @@ def test_rows_set_aside_stay_on_the_device(gpu, rows):
 
 def test_what_cannot_be_done_with_data_on_the_device(gpu, rows):
     x = on_gpu(rows.x)
-    with pytest.raises(gb.DeviceError, match=r"X lives on cuda:0, and device='cpu'.*X\.get\(\)"):
+    with pytest.raises(gb.DeviceError, match=r"X is on cuda:0, and device='cpu'.*X\.get\(\)"):
         gb.GradientBoostingRegressor(device="cpu").fit(x, rows.y)
     model = gb.GradientBoostingRegressor(**FEW, device="cpu").fit(rows.x, rows.y)
-    with pytest.raises(gb.DeviceError, match="X lives on cuda:0"):
+    with pytest.raises(gb.DeviceError, match="X is on cuda:0"):
         model.predict(x)
-    with pytest.raises(gb.DeviceError, match="X lives on cuda:0"):
+    with pytest.raises(gb.DeviceError, match="X is on cuda:0"):
         model.fit(rows.x, rows.y, eval_set=(x, rows.y))
     with pytest.raises(gb.InputError, match="X: a ndarray on a GPU goes to fit"):
         gb.Dataset(x, rows.y)

@@ -303,7 +303,7 @@ def assert_refused_as_by_a_fit(params):
 
 
 def test_costs_are_not_of_sharded_gpus_either():
-    with pytest.raises(gb.DeviceError, match=r"^device: features are paid for"):
+    with pytest.raises(gb.DeviceError, match=r"^device: trees with feature costs are grown on the CPU"):
         gb.estimate_memory(10, 3, feature_costs=gb.FeatureCosts(1.0), execution=gb.DataParallel(2))
 
 

@@ -63,7 +63,7 @@ def test_policies(make: Any, text: str) -> None:
     [
         (
             {"learners": gb.RandomLearners(9)},
-            "learners: selection Type1 needs an enumerable set of weak learners; a depth-6 tree on 5 features x 254 "
+            "learners: RandomLearners needs an enumerable set of weak learners; a depth-6 tree on 5 features x 254 "
             "cuts has about 10^196. Use RandomGroups(t), or stumps: max_depth=1.",
         ),
         (

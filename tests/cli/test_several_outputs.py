@@ -125,7 +125,7 @@ def test_columns_have_weights_and_costs(rows: Path, tmp_path: Path) -> None:
         (["--target", "u", "--feature-weights", "d=1", "--learners", "0.5"], "feature_weights: X has no column 'd'"),
         (["--target", "u", "--feature-weights", "a=-1", "--learners", "0.5"], "feature_weights: must be"),
         (["--target", "u", "--feature-costs", "a=-1"], "feature_costs: feature['a'] must be"),
-        (["--target", "u", "--feature-costs", "a=1", "--device", "cuda"], "device: features are paid for"),
+        (["--target", "u", "--feature-costs", "a=1", "--device", "cuda"], "device: trees with feature costs are grown"),
         (["--target", "u", "--cost-tradeoff", "2"], "--cost-tradeoff: is a factor of costs"),
     ],
 )  # fmt: skip

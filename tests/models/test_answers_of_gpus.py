@@ -16,7 +16,7 @@ from gpuboost.backends.cuda.device.gpus import open_gpu
 from gpuboost.losses import registry
 from gpuboost.losses.base import link_of
 from gpuboost.losses.per_output import PerOutput
-from gpuboost.model.answers import FIRST_SCORE, decision_asked, labels_asked, predictions_asked, probabilities_asked
+from gpuboost.model.answers import FIRST_SCORE, decision_answer, labels_answer, predictions_answer, probabilities_answer
 from gpuboost.scoring.answers import Answer
 
 EVERY = (
@@ -31,14 +31,14 @@ SPECIAL = (0.0, -0.0, 1e-300, 36.5, -36.5, 701.0, -745.0, 1e308, -1e308, np.inf,
 
 def answers_of(loss: Any) -> dict[str, Answer]:
     """What callers may ask of a loss."""
-    of_all = {"predictions": predictions_asked(loss), "first": FIRST_SCORE}
+    of_all = {"predictions": predictions_answer(loss), "first": FIRST_SCORE}
     if loss.task in ("regression", "ranking"):
         return of_all
     classes = np.arange(max(2, loss.n_outputs)) * 1.5
     return of_all | {
-        "probabilities": probabilities_asked(loss),
-        "labels": labels_asked(loss, classes),
-        "decision": decision_asked(loss),
+        "probabilities": probabilities_answer(loss),
+        "labels": labels_answer(loss, classes),
+        "decision": decision_answer(loss),
     }
 
 
@@ -89,7 +89,7 @@ def test_labels_keep_their_type(k: int, dtype: str) -> None:
     runtime = emulated_runtime()
     loss = losses.Softmax(3) if k == 3 else losses.Logistic()
     classes = np.array([0, 1, 7][: max(2, k)]).astype(dtype)
-    asked, scores = labels_asked(loss, classes), scores_of(k)
+    asked, scores = labels_answer(loss, classes), scores_of(k)
     machine = Cuda(runtime)
     found = machine.to_host(machine.answer(asked, runtime.upload(scores)))
     check_bits(found, asked(scores), dtype)
@@ -97,7 +97,7 @@ def test_labels_keep_their_type(k: int, dtype: str) -> None:
 
 @pytest.mark.parametrize("classes", [np.array(["a", "b"]), np.array([0, 1], object), np.array([0, 1], ">i8")])
 def test_labels_that_a_device_cannot_hold_stay_on_the_host(classes: np.ndarray) -> None:
-    assert labels_asked(losses.Logistic(), classes).rule is None
+    assert labels_answer(losses.Logistic(), classes).rule is None
 
 
 # through estimators
@@ -190,7 +190,7 @@ def test_what_the_host_answers(gpu: FakeCupy) -> None:
     quantiles = gb.GradientBoostingRegressor(losses.Quantile([0.2, 0.8]), n_estimators=2, max_depth=2).fit(X, Y)
     check_bits(quantiles.predict(there).get(), quantiles.predict(X), "quantiles")
     with pytest.raises(gb.InputError, match="predict_proba: the loss"):
-        probabilities_asked(losses.custom(lambda y, f: (y - f) ** 2, lambda y, f: 2 * (f - y), lambda y, f: 2.0))(
+        probabilities_answer(losses.custom(lambda y, f: (y - f) ** 2, lambda y, f: 2 * (f - y), lambda y, f: 2.0))(
             np.zeros((1, 3))
         )
 

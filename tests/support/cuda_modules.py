@@ -48,7 +48,7 @@ from gpuboost.losses import (
     registry,
 )
 from gpuboost.losses.per_output import PerOutput
-from gpuboost.model.answers import decision_asked, labels_asked, predictions_asked, probabilities_asked
+from gpuboost.model.answers import decision_answer, labels_answer, predictions_answer, probabilities_answer
 from gpuboost.multi_output import EveryOutput, OneTree, RandomOutputs, RandomProjection
 from gpuboost.recipe import Recipe
 from gpuboost.sampling import ImportanceSampling, UniformSampling, smart_second_order
@@ -219,8 +219,8 @@ def _asked_by_answers() -> set[Asked]:
     backend, classes = Cuda(runtime), np.arange(2)
     for loss in (Logistic(), Softmax(2), Poisson(), PerOutput(SquaredError(), 2), PerOutput(Logistic(), 2)):
         scores = runtime.upload(np.zeros((loss.n_outputs, 5)))
-        of_classes = () if loss.task == "regression" else (probabilities_asked(loss), labels_asked(loss, classes))
-        for asked in (predictions_asked(loss), *of_classes, decision_asked(loss)):
+        of_classes = () if loss.task == "regression" else (probabilities_answer(loss), labels_answer(loss, classes))
+        for asked in (predictions_answer(loss), *of_classes, decision_answer(loss)):
             if asked.rule is not None:
                 backend.answer(asked, scores)
     runtime.wait()

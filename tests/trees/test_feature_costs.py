@@ -121,7 +121,7 @@ def test_statistics_of_a_category_cost_what_its_column_costs() -> None:
             {"feature_costs": gb.FeatureCosts(1.0), "langevin": gb.Langevin()},
             RecipeError, "feature_costs: the theorem of Langevin boosting",
         ),
-        ({"feature_costs": gb.FeatureCosts(1.0), "device": "cuda"}, DeviceError, "features are paid for, as trees of"),
+        ({"feature_costs": gb.FeatureCosts(1.0), "device": "cuda"}, DeviceError, "trees with feature costs are grown"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_paid_is_refused(params: dict[str, Any], error: type[Exception], message: str) -> None:

@@ -251,7 +251,7 @@ def test_what_cannot_be_held_against_anything_is_refused() -> None:
     for found, y, options, text in (
         (numbers, [1.0], {}, "y: must hold one target for each of 4 rows"),
         (numbers, [1.0] * 4, {"coverages": [1.0]}, "coverages: must be numbers between 0 and 1"),
-        (uncertainty(losses.Huber(), np.ones((3, 1, 4))), [1.0] * 4, {}, "found: the loss says nothing of the noise"),
+        (uncertainty(losses.Huber(), np.ones((3, 1, 4))), [1.0] * 4, {}, "found: its total is NaN"),
         (classes, [0] * 4, {}, "classes: must be the 3 labels of the columns"),
         (classes, [0, 1, 7, 2], {"classes": [0, 1, 2]}, "y: must be labels of the training data; row 2 is"),
     ):

@@ -27,7 +27,7 @@ Method = Callable[[int], Any]
 """(fold) -> an estimator"""
 
 Seconds = tuple[float, float]
-"""Of the clock, and of all CPUs together."""
+"""Wall-clock seconds, and CPU seconds of all threads."""
 
 
 def fold(number: int) -> tuple[Array, Array, Array, Array]:
@@ -91,7 +91,7 @@ def catboost(loss: Any, **options: Any) -> Method:
 
 
 class Smoothed:
-    """The smoothed 0-1 loss as CatBoost takes a loss from Python: the derivatives of -loss, in words numba knows."""
+    """The smoothed 0-1 loss as CatBoost takes a Python loss: the derivatives of -loss, in code that numba compiles."""
 
     def calc_ders_range(self, approxes: Any, targets: Any, weights: Any) -> list[tuple[float, float]]:
         derivatives = []
@@ -133,7 +133,7 @@ BANDS = {
     "SGLB, beta = 1e3": (0.468, 0.479),
     "SGLB, T = 100, gamma = 0.01": (0.461, 0.467),
 }
-"""Where the mean of 100 folds was found to lie, in a study with other code (1,000 folds)."""
+"""Range of the mean of 100 folds, from a study with other code (1,000 folds)."""
 
 PAPER = {"logistic GB": 0.482, PLAIN: 0.475, "smoothed SGB (rows 0.5)": 0.474, SGLB: 0.470}
 PAPER_P = {"logistic GB": "2e-8", PLAIN: "5e-3", "smoothed SGB (rows 0.5)": "7e-3"}

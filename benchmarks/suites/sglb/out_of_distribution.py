@@ -1,4 +1,4 @@
-"""Does knowledge uncertainty tell rows of another kind from rows like those of training? Beside CatBoost's."""
+"""Knowledge uncertainty of rows like those of training against that of rows of another kind, beside CatBoost's."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OURS, DEFAULTS, ALIKE = "gpuboost", "catboost, its defaults", f"catboost, depth 
 
 @dataclass(frozen=True)
 class Rows:
-    """What is learned from, and the two kinds of rows that are asked about."""
+    """Training rows, and held-out rows of the same kind and of another."""
 
     x: Array
     y: Array
@@ -85,7 +85,7 @@ def _row(name: str, record: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _difference(record: dict[str, Any]) -> Array:
-    """By seed, from that of CatBoost's two which is the better one of the pair."""
+    """(seeds,) our area less that of the better of the two CatBoost models."""
     theirs = max((record["auc"][name] for name in (DEFAULTS, ALIKE)), key=np.mean)
     return np.array(record["auc"][OURS]) - np.array(theirs)
 

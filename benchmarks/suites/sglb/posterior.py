@@ -1,4 +1,4 @@
-"""Langevin boosting as a posterior: do its intervals cover?"""
+"""Langevin boosting as a posterior: the coverage of its intervals."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SHRINKAGES = (0.1, 0.2, 0.4)
 
 
 def coverage(options: Options) -> Finding:
-    """How often central intervals of the mean hold the true function: unit noise, 500 rows, defaults but the rounds.
+    """Coverage of the true function by central intervals of the mean: unit noise, 500 rows, defaults but the rounds.
 
     The prior's scale is chosen by the likelihood of new rows, not by the truth.
     """

@@ -56,7 +56,7 @@ def _joined(x: Any, x_test: Any) -> Any:
 
 
 def settings(rng: np.random.Generator) -> Drawn:
-    """Of one trial, for every method the same, with the distributions of the paper's appendix C.2."""
+    """Settings of one trial, the same for every method, drawn from the distributions of the paper's appendix C.2."""
     return {
         "learning_rate": float(10.0 ** rng.uniform(-5.0, 0.0)),
         "max_depth": int(rng.integers(6, 11)),
@@ -85,7 +85,7 @@ def ours(loss: Any, metric: str, *, noise: bool) -> Callable[[Rows, Drawn, int],
 
 
 def _encoding(x: Any) -> Any:
-    """What "auto" takes for SGB, in one sequence of trees: several sequences are no chain."""
+    """The encoding that "auto" takes for SGB, but in one sequence of trees: several sequences are no chain."""
     if not hasattr(x, "columns"):
         return "auto"
     sizes = [len(x[name].cat.categories) for name in x.columns if x[name].dtype == "category"]
@@ -134,7 +134,7 @@ def per_row(loss: str, y: Array, scores: Array) -> Array:
 
 
 def tables_2_and_3(name: str, options: Options) -> Finding:
-    """Of each method the trial of the best 15 %, and its loss on the 20 % that no choice has seen.
+    """The trial of each method with the least loss on the 15 %, and its loss on the 20 % that no choice depends on.
 
     ``--repeats`` is the number of trials. Trials are the same settings for all methods.
     """

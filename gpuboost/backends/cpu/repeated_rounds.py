@@ -1,4 +1,4 @@
-"""Rounds that are the last one again, several in one call of a kernel, without the verbs: ``Repeater`` on a CPU.
+"""The last round repeated, several times in one call of a kernel, without its verbs: ``Repeater`` on a CPU.
 
 On 1,000 rows, Python takes as long for a round as the kernels. So the verbs of a round are noted. If each was given
 what the ones before it returned, and one thread grew the trees in memory that is kept for the next ones, then the
@@ -39,7 +39,7 @@ MOST_WORK = 1 << 28  # bins to sum and cells to search in a call, a quarter of a
 
 
 class RepeatedRounds:
-    """The verbs of the newest round, in the context of which they are noted, and that round again.
+    """Recorder of the verbs of the newest round, as a context, and repetition of that round.
 
     Nothing is kept beyond the begin of the next round, or ``forget``. Rounds are repeated once another process has
     compiled the kernel (``waits``); if that is False, it is compiled where it is needed.

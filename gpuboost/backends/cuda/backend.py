@@ -63,7 +63,7 @@ from gpuboost.keys import Key
 from gpuboost.losses.custom.arrays import is_of_arrays
 from gpuboost.losses.protocol import DrawnLoss, Loss, is_list_loss, is_on_host, is_smoothed, perturbs_labels
 from gpuboost.scoring.answers import Answer
-from gpuboost.scoring.questions import ScoreMetric
+from gpuboost.scoring.device_metrics import ScoreMetric
 from gpuboost.types import (
     Array,
     Bins,
@@ -83,7 +83,7 @@ from gpuboost.types import (
 
 
 class Cuda:
-    """One GPU, or a test's replacement. With a ``shard``, one of several GPUs that train together.
+    """One GPU, or a test's substitute for one. With a ``shard``, one of several GPUs that train together.
 
     ``threads``: threads of the host, for the equations of components. ``copies``: existing device copies of host
     arrays, for one of several streams of a device.
@@ -243,7 +243,7 @@ class Cuda:
         if limits.forced is not None:
             raise RecipeError("forced_splits: forced splits are made on the CPU. Use device='cpu'.")
         if limits.costs is not None:
-            raise RecipeError("feature_costs: features are paid for on the CPU. Use device='cpu'.")
+            raise RecipeError("feature_costs: trees with feature costs are grown on the CPU. Use device='cpu'.")
         gradients = self._targets.given(target.gradients)
         k, room = gradients.g.shape
         features, noise = candidates.features, self._targets.strength(candidates.gain_noise(output))
@@ -362,18 +362,18 @@ class Cuda:
         """The weighted sum of the loss; of a shard, over the rows of all GPUs."""
         return self._targets.loss_total(loss, self._arrays.array(scores, np.float64), y, weight)()
 
-    def score_metric(self, asked: ScoreMetric, scores: Array) -> Callable[[], float]:
-        return self._metrics.begun(asked, self._arrays.array(scores, np.float64))
+    def score_metric(self, metric: ScoreMetric, scores: Array) -> Callable[[], float]:
+        return self._metrics.begun(metric, self._arrays.array(scores, np.float64))
 
-    def recorded_metric(self, asked: ScoreMetric, scores: Array) -> RecordedValues:
-        return self._metrics.recorded(asked, self._arrays.array(scores, np.float64))
+    def recorded_metric(self, metric: ScoreMetric, scores: Array) -> RecordedValues:
+        return self._metrics.recorded(metric, self._arrays.array(scores, np.float64))
 
     def recorded_mean(self, loss: Loss, scores: Array, y: Array, weight: Array | None) -> RecordedValues:
         by = float(len(y)) if weight is None else self._weight_total(weight)
         return self._targets.recorded_mean(loss, self._arrays.array(scores, np.float64), y, weight, by)
 
-    def answer(self, asked: Answer, scores: Array) -> Array:
-        return self._answers(asked, scores)
+    def answer(self, answer: Answer, scores: Array) -> Array:
+        return self._answers(answer, scores)
 
     def predict(self, ensemble: Ensemble, x: Any) -> Array:
         if ensemble.components:
@@ -406,7 +406,7 @@ class Cuda:
     # parts of the above
 
     def _collected(self, ensemble: Ensemble) -> Ensemble:
-        """``collected``, of the last ensemble at once: predictions ask for the same again and again."""
+        """``collected``, kept for the last ensemble, since predictions are often by the same one."""
         if self._last_collected is None or self._last_collected[0] is not ensemble:
             self._last_collected = ensemble, collected(ensemble)
         return self._last_collected[1]

@@ -118,7 +118,7 @@ class Binner:
         )  # fmt: skip
 
     def _tables(self, cuts: Cuts, bins: DeviceBins) -> _Tables:
-        """The tables of the cuts; those of the last ones are kept, as predictions ask for the same again and again."""
+        """The tables of the cuts; those of the last ones are kept, as predictions are often by the same ones."""
         last = self._last
         if last is None or last[0] is not cuts:
             last = self._last = cuts, _Tables.of(cuts, bins, self._runtime)

@@ -1,4 +1,4 @@
-"""Metrics of rounds that stay on the device until they are asked for."""
+"""Metrics of rounds that stay on the device until the host reads them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class RecordedValues:
         self._kernel = Kernels(runtime, "common/common.cuh", "metrics/keep_result.cu")
         self._ring: Array | None = None
         self._number, self._arrived = runtime.zeros(1, np.uint32), runtime.zeros(1, np.uint32)
-        self._begun, self._read = 0, 0  # rounds that were asked about, and those of them whose values are on the host
+        self._begun, self._read = 0, 0  # rounds of ``next``, and those of them whose values are on the host
         self._shape: tuple[int, ...] = ()
         self._dtype: np.dtype[Any] = np.dtype(np.float64)
         self._host: NDArray[np.uint32] = np.empty((0, 0), np.uint32)
@@ -53,7 +53,7 @@ class RecordedValues:
         )  # fmt: skip
 
     def next(self) -> Callable[[], float]:
-        """The value of the round after the one that was asked about last; the call waits for it."""
+        """See ``ValuesOfRounds``."""
         number = self._begun
         self._begun += 1
         return lambda: self._of(number)

@@ -24,7 +24,15 @@ from gpuboost.backends.cuda.prediction.answers import LINKS
 from gpuboost.backends.cuda.recorded_values import RecordedValues
 from gpuboost.losses.averages import pieces_scale
 from gpuboost.scoring import curves
-from gpuboost.scoring.questions import AreasOfClasses, ClassScore, CurveArea, HitShare, ListMean, ScoreMetric, TermMean
+from gpuboost.scoring.device_metrics import (
+    AreasOfClasses,
+    ClassScore,
+    CurveArea,
+    HitShare,
+    ListMean,
+    ScoreMetric,
+    TermMean,
+)
 from gpuboost.types import Array
 
 THREADS, KEY_BITS, PIECES = 256, 64, 3  # as in the kernels
@@ -43,11 +51,11 @@ _LISTS = ("common/common.cuh", "gradients/ordering.cuh", "metrics/lists.cu")
 
 
 @dataclass(slots=True)
-class _Asked:
-    """The launches that answer one question about one array of scores."""
+class _Launched:
+    """The launches that compute one metric of one array of scores."""
 
     scores: Array
-    result: Array  # what the question's ``value`` takes
+    result: Array  # the argument of the metric's ``value``
     launches: list[Launch]
     graph: Callable[[], None] | None = None
 
@@ -65,46 +73,46 @@ class _SortRoom:
 
 
 class ScoreMetrics:
-    """The verb ``score_metric``. Memory of a question is kept as long as the question."""
+    """The verb ``score_metric``. The memory of a metric is kept as long as its record."""
 
     def __init__(self, runtime: Recorder, arrays: ArrayCache, rounds: RecordedRound) -> None:
         self._runtime, self._arrays, self._rounds = runtime, arrays, rounds
         self._hits, self._curves, self._lists = (Kernels(runtime, *files) for files in (_HITS, _CURVES, _LISTS))
         self._of_classes, self._terms = (Kernels(runtime, *files) for files in (OF_CLASSES, OF_TERMS))
-        self._asked: dict[int, _Asked] = {}
+        self._launched: dict[int, _Launched] = {}
         self._rooms: dict[int, _SortRoom] = {}  # by the number of rows
 
-    def begun(self, asked: ScoreMetric, scores: Array) -> Callable[[], float]:
+    def begun(self, metric: ScoreMetric, scores: Array) -> Callable[[], float]:
         """See the verb."""
-        known = self._asked.get(id(asked))
+        known = self._launched.get(id(metric))
         if known is None or known.scores is not scores:
             if known is None:
-                weakref.finalize(asked, self._asked.pop, id(asked), None)
-            work = self._work(asked, scores)
+                weakref.finalize(metric, self._launched.pop, id(metric), None)
+            work = self._work(metric, scores)
             result, launches, _ = self._runtime.record(work)
-            known = self._asked[id(asked)] = _Asked(scores, result, launches)
+            known = self._launched[id(metric)] = _Launched(scores, result, launches)
         else:
             if known.graph is None:
                 known.graph = self._runtime.captured([[known.launches]])
             known.graph()
         kept = self._runtime.empty(known.result.shape, known.result.dtype)  # the next call writes to the result
         self._runtime.copy(kept, known.result)
-        return lambda: asked.value(self._runtime.download(kept))
+        return lambda: metric.value(self._runtime.download(kept))
 
     @recorded_verb()
-    def recorded(self, asked: ScoreMetric, scores: Array) -> RecordedValues:
+    def recorded(self, metric: ScoreMetric, scores: Array) -> RecordedValues:
         """The metric after each round; this one's is computed."""
 
         def make() -> RecordedValues:
-            return RecordedValues(self._runtime, self._work(asked, scores), asked.value)
+            return RecordedValues(self._runtime, self._work(metric, scores), metric.value)
 
-        values = self._rounds.buffer(("values", id(asked), id(scores)), make)
+        values = self._rounds.buffer(("values", id(metric), id(scores)), make)
         values.compute()
         return values
 
-    def _work(self, asked: ScoreMetric, scores: Array) -> Callable[[], Array]:
-        """The function that launches what answers the question, and returns where the answer will be."""
-        answers: dict[type, Callable[[Any, Array], Callable[[], Array]]] = {
+    def _work(self, metric: ScoreMetric, scores: Array) -> Callable[[], Array]:
+        """The function that launches the kernels of a metric, and returns the array of their result."""
+        by_kind: dict[type, Callable[[Any, Array], Callable[[], Array]]] = {
             HitShare: self._hit_share,
             ClassScore: self._class_score,
             CurveArea: self._curve_area,
@@ -112,29 +120,29 @@ class ScoreMetrics:
             TermMean: self._term_mean,
             ListMean: self._list_mean,
         }
-        return answers[type(asked)](asked, scores)
+        return by_kind[type(metric)](metric, scores)
 
-    def _hit_share(self, asked: HitShare, scores: Array) -> Callable[[], Array]:
+    def _hit_share(self, metric: HitShare, scores: Array) -> Callable[[], Array]:
         k, n = scores.shape
         sums = self._runtime.zeros(PIECES, np.int64)
-        rows = {"y": self._arrays.array(asked.y, np.float64), **self._arrays.weight(asked.weight)}
+        rows = {"y": self._arrays.array(metric.y, np.float64), **self._arrays.weight(metric.weight)}
 
         def work() -> Array:
             self._runtime.fill(sums, 0)
             self._hits("sum_hits")(
                 self._blocks(n), (THREADS,),
-                **rows, scores=scores, n=n, k=k, places=asked.places, later_leads=asked.later_leads,
-                scale=pieces_scale(asked.largest), sums=sums,
+                **rows, scores=scores, n=n, k=k, places=metric.places, later_leads=metric.later_leads,
+                scale=pieces_scale(metric.largest), sums=sums,
             )  # fmt: skip
             return sums
 
         return work
 
-    def _class_score(self, asked: ClassScore, scores: Array) -> Callable[[], Array]:
+    def _class_score(self, metric: ClassScore, scores: Array) -> Callable[[], Array]:
         k, n = scores.shape
-        y, cells = self._arrays.array(asked.y, np.float64), self._runtime.empty(n, np.int32)
-        weight, sums = self._arrays.weight(asked.weight), self._runtime.zeros(asked.shape, np.int64)
-        classes = len(asked.true)
+        y, cells = self._arrays.array(metric.y, np.float64), self._runtime.empty(n, np.int32)
+        weight, sums = self._arrays.weight(metric.weight), self._runtime.zeros(metric.shape, np.int64)
+        classes = len(metric.true)
         of_class = max(1, min(*self._blocks(n), 8 * self._runtime.sm_count // classes))
 
         def work() -> Array:
@@ -143,34 +151,34 @@ class ScoreMetrics:
             self._hits("predict_classes")(grid, block, y=y, scores=scores, n=n, k=k, cells=cells)
             self._hits("sum_cells")(
                 (of_class, classes), block,
-                cells=cells, **weight, n=n, scale=pieces_scale(asked.largest), sums=sums,
+                cells=cells, **weight, n=n, scale=pieces_scale(metric.largest), sums=sums,
             )  # fmt: skip
             return sums
 
         return work
 
-    def _curve_area(self, asked: CurveArea, scores: Array) -> Callable[[], Array]:
+    def _curve_area(self, metric: CurveArea, scores: Array) -> Callable[[], Array]:
         n, room = scores.shape[1], self._room(scores.shape[1])
-        ones, sums = self._arrays.array(asked.ones, np.uint8), self._runtime.zeros(PIECES, np.int64)
-        units, bound = self._units(asked.units), curves.bound(asked.curve, asked.positive, asked.negative)
+        ones, sums = self._arrays.array(metric.ones, np.uint8), self._runtime.zeros(PIECES, np.int64)
+        units, bound = self._units(metric.units), curves.bound(metric.curve, metric.positive, metric.negative)
 
         def work() -> Array:
             self._runtime.fill(sums, 0)
             keys, marks = room.pairs[0]
             made = {"n": n, "keys": keys, "marks": marks}
             self._curves("make_keys")(self._blocks(n), (THREADS,), scores=scores[0], ones=ones, **made)
-            self._sum_terms(room, n, units, asked.curve, bound, sums)
+            self._sum_terms(room, n, units, metric.curve, bound, sums)
             return sums
 
         return work
 
-    def _areas_of_classes(self, asked: AreasOfClasses, scores: Array) -> Callable[[], Array]:
+    def _areas_of_classes(self, metric: AreasOfClasses, scores: Array) -> Callable[[], Array]:
         (k, n), room = scores.shape, self._room(scores.shape[1])
-        y, sums = self._arrays.array(asked.y, np.float64), self._runtime.zeros((k, PIECES), np.int64)
+        y, sums = self._arrays.array(metric.y, np.float64), self._runtime.zeros((k, PIECES), np.int64)
         tops, totals = (self._runtime.empty(n, np.float64) for _ in range(2))
         units, bounds = (
-            self._units(asked.units),
-            [curves.bound("roc", *both) for both in zip(asked.positive, asked.negative, strict=True)],
+            self._units(metric.units),
+            [curves.bound("roc", *both) for both in zip(metric.positive, metric.negative, strict=True)],
         )
 
         def work() -> Array:
@@ -221,38 +229,38 @@ class ScoreMetrics:
             sums=sums,
         )  # fmt: skip
 
-    def _term_mean(self, asked: TermMean, scores: Array) -> Callable[[], Array]:
+    def _term_mean(self, metric: TermMean, scores: Array) -> Callable[[], Array]:
         k, n = scores.shape
-        y, terms = self._arrays.array(asked.y, np.float64), self._runtime.empty(n, np.float64)
-        weight, sums = self._arrays.weight(asked.weight), self._runtime.zeros(PIECES + 2, np.int64)
+        y, terms = self._arrays.array(metric.y, np.float64), self._runtime.empty(n, np.float64)
+        weight, sums = self._arrays.weight(metric.weight), self._runtime.zeros(PIECES + 2, np.int64)
 
         def work() -> Array:
             self._runtime.fill(sums, 0)
             grid, block, above, functions = self._blocks(n), (THREADS,), sums[PIECES:], term_formulas()
             rows = {"y": y, "scores": scores, "n": n, "k": k, "terms": terms}
-            if asked.link == "softmax":
+            if metric.link == "softmax":
                 self._terms("write_class_terms", *functions)(grid, block, **rows)
             else:
                 of: dict[str, Any] = {
-                    "link": LINKS[asked.link],
-                    "scale": asked.scale,
-                    "rule": TERMS[asked.rule],
-                    "a": asked.parameter,
+                    "link": LINKS[metric.link],
+                    "scale": metric.scale,
+                    "rule": TERMS[metric.rule],
+                    "a": metric.parameter,
                 }
                 self._terms("write_terms", *functions)(grid, block, **rows, **of)
             self._terms("find_largest", *functions)(grid, block, terms=terms, n=n, above=above)
             self._terms("sum_weighted", *functions)(
-                grid, block, terms=terms, **weight, n=n, above=above, heaviest=asked.heaviest, sums=sums
+                grid, block, terms=terms, **weight, n=n, above=above, heaviest=metric.heaviest, sums=sums
             )
             return sums
 
         return work
 
-    def _list_mean(self, asked: ListMean, scores: Array) -> Callable[[], Array]:
-        (_, n), lists, upload = scores.shape, len(asked.divisors), self._runtime.upload
-        start = upload(asked.start.astype(np.int32))
-        list_of = upload(np.repeat(np.arange(lists, dtype=np.int32), np.diff(asked.start)))
-        gain, worth, divisors = (upload(array) for array in (asked.gain, asked.worth, asked.divisors))
+    def _list_mean(self, metric: ListMean, scores: Array) -> Callable[[], Array]:
+        (_, n), lists, upload = scores.shape, len(metric.divisors), self._runtime.upload
+        start = upload(metric.start.astype(np.int32))
+        list_of = upload(np.repeat(np.arange(lists, dtype=np.int32), np.diff(metric.start)))
+        gain, worth, divisors = (upload(array) for array in (metric.gain, metric.worth, metric.divisors))
         keys, rows = self._runtime.empty(n, np.uint64), self._runtime.empty(n, np.int32)
         placed, values = self._runtime.empty(n, np.float64), self._runtime.empty(lists, np.float64)
 
@@ -262,8 +270,8 @@ class ScoreMetrics:
             self._lists("place_gains")(self._blocks(n), (THREADS,), gain=gain, placed=placed, **of_row)
             self._lists("value_lists")(
                 self._blocks(32 * lists), (THREADS,),
-                placed=placed, start=start, worth=worth, divisors=divisors, lists=lists, places=asked.places,
-                rule=RULES[asked.rule], values=values,
+                placed=placed, start=start, worth=worth, divisors=divisors, lists=lists, places=metric.places,
+                rule=RULES[metric.rule], values=values,
             )  # fmt: skip
             return values
 

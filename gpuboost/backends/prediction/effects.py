@@ -117,11 +117,11 @@ def _by_bin(term: SmoothTerm, cuts: Cuts) -> Floats:
 
 
 def _by_one_feature(tree: FittedTree, cuts: Cuts) -> tuple[int, Floats]:
-    """A tree that asks for one feature, as a table of its bins."""
-    asked = np.unique(tree.nodes.feature[tree.nodes.feature >= 0])
-    if len(asked) > 1:
-        _refuse(f"a tree on {len(asked)} features")
-    feature = int(asked[0]) if len(asked) else 0
+    """A tree of one feature, as a table of its bins."""
+    split = np.unique(tree.nodes.feature[tree.nodes.feature >= 0])
+    if len(split) > 1:
+        _refuse(f"a tree on {len(split)} features")
+    feature = int(split[0]) if len(split) else 0
     b = int(cuts.n_bins[feature])
     return feature, np.array(
         [tree.value[_leaf(tree.nodes, c, b, cuts.categories[feature] is not None)] for c in range(b + 1)]

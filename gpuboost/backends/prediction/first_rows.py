@@ -42,7 +42,7 @@ class FirstRows:
 
 
 FIRST = FirstRows()
-"""Those of this process"""
+"""The first rows of this process"""
 
 
 def is_dense(x: Any, n_columns: int) -> bool:

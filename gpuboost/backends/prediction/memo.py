@@ -1,4 +1,4 @@
-"""Memos of one entry: keyed by object identity, or by what the entry itself says."""
+"""Memos of one entry: keyed by object identity, or by a method of the entry."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ Memoised = TypeVar("Memoised")
 
 
 class Serves(Protocol):
-    """A value that says for what it was made."""
+    """A value that was made of some arguments, and may serve for others."""
 
-    def serves(self, *given: Any) -> bool: ...
+    def serves(self, *given: Any) -> bool:
+        """True if ``make(*given)`` would be an equal value."""
+        ...
 
 
 Serving = TypeVar("Serving", bound=Serves)

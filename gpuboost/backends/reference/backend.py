@@ -112,7 +112,7 @@ class Reference:
         if is_smoothed(loss):
             return reference_smoothed.smoothed_gradients(loss, scores, data, curvature or 0.0, key)
         assert perturbs_labels(loss)
-        return reference_cross_entropy.gradients(loss, scores, data, curvature, key)
+        return reference_cross_entropy.gradients(scores, data, curvature, key)
 
     def sample(self, probability: float, n_rows: int, key: Key) -> Sample:
         drawn = uniform_bits(n_rows, key) < np.uint64(int(probability * 2.0**32))

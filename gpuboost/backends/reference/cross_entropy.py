@@ -23,7 +23,6 @@ from gpuboost.backends.numerics.random_numbers import uniform_bits
 from gpuboost.backends.reference.ranking import without_denormals
 from gpuboost.elementary import exp_array
 from gpuboost.keys import Key
-from gpuboost.losses.protocol import LabelPerturbingLoss
 from gpuboost.losses.ranking import FARTHEST
 from gpuboost.losses.xendcg import LEAST_REST
 from gpuboost.types import Array, Gradients, TrainingSet
@@ -31,9 +30,7 @@ from gpuboost.types import Array, Gradients, TrainingSet
 LANES = 32
 
 
-def gradients(
-    loss: LabelPerturbingLoss, scores: Array, data: TrainingSet, curvature: float | None, key: Key
-) -> Gradients:
+def gradients(scores: Array, data: TrainingSet, curvature: float | None, key: Key) -> Gradients:
     """(1, n) float32 g and h, weighted. Number i of stream ``key / 0`` is the gamma of row i."""
     g, h = np.zeros(data.n_rows), np.zeros(data.n_rows)
     phi = powers_of(data.y) - uniform_bits(data.n_rows, key / 0).astype(np.float64) * 2.0**-32

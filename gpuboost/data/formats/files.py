@@ -94,7 +94,7 @@ def read_table(
 
 
 def _ending(path: Path) -> str:
-    """The ending that says what a file is, before that of its compression. Raises InputError if there is no file."""
+    """The ending of a file's name for its format, without that of its compression. InputError if there is no file."""
     if not path.is_file():
         raise InputError(f"{path}: no such file." if not path.exists() else f"{path}: not a file.")
     endings = [ending.lower() for ending in path.suffixes]

@@ -180,7 +180,7 @@ class Custom(BaseLoss):
             raise RecipeError(f"inverse_link: must return numbers; it returns an array of kind {kind!r}.")
         if not self.check_derivatives:
             return
-        # as Python: numba remembers that a function did not compile, also where a backend makes it compile later
+        # as Python: a failed compilation stays failed in numba, also where a backend makes the function compile later
         functions = tuple(getattr(function, "py_func", function) for function in self.functions)
         for output, score in enumerate(start):
             value, gradient, hessian = functions if self.n_outputs == 1 else along(functions, start, output)

@@ -46,25 +46,25 @@ def eval_set_of(n: int, loss: Loss, *, weighted: bool, rows_of_query: int) -> Ra
     return RawEvalSet("", None, y, replace(rows, query_start=start))
 
 
-class _Question(NamedTuple):
+class _MetricCalls(NamedTuple):
     """Calls of a device that compute a metric: after a round, and among its verbs; None if the host computes it."""
 
-    ask: Callable[[], object] | None
+    begin: Callable[[], object] | None
     record: Callable[[], object] | None
 
 
 class WatchedRows:
-    """A watch for ``boost`` that adds trees to the scores of the eval sets, and asks for their metrics."""
+    """A watch for ``boost`` that adds trees to the scores of the eval sets, and computes their metrics."""
 
     def __init__(self, machine: Cuda, runtime: DryRun, recipe: Recipe, cuts: Cuts, watching: Watching) -> None:
         self._machine, self._runtime, self._recipe, self._metrics = machine, runtime, recipe, watching.metrics
         with runtime.purpose("eval sets"):
             self._data = [self._binned(raw, cuts) for raw in watching.sets]
         self._scores: list[RunningScores] = []
-        self._questions: list[_Question] = []
+        self._calls: list[_MetricCalls] = []
 
     def begin(self, data: TrainingSet, ensemble: Ensemble) -> None:
-        """Allocate the scores, and prepare what is asked of them. data: of the training."""
+        """Allocate the scores, and prepare the calls for their metrics. data: of the training."""
         chain = self._recipe.chain(data, ensemble)
         with self._runtime.purpose("eval sets"):
             self._scores = [
@@ -73,25 +73,25 @@ class WatchedRows:
             ]
         for rows, scores in zip(self._data, self._scores, strict=True):
             for metric in self._metrics:
-                self._questions += self._asked(metric, self._recipe.loss, scores.values, rows)
+                self._calls += self._calls_of(metric, self._recipe.loss, scores.values, rows)
 
     def __call__(self, progress: Progress) -> bool:
         if not self._in_rounds:
             self._add(progress.trees, progress.factor)
-            self._ask([question.ask for question in self._questions])
+            self._run([calls.begin for calls in self._calls])
         return False
 
     def evaluate(self, trees: Sequence[FittedTree | Component], factor: float, scale: float) -> None:
         """The same among the verbs of a round, for trainings that evaluate there."""
         if self._in_rounds:
             self._add(trees, factor)
-            self._ask([question.record for question in self._questions])
+            self._run([calls.record for calls in self._calls])
 
     @property
     def _in_rounds(self) -> bool:
-        """As ``train`` decides."""
+        """True if metrics are verbs of the rounds, by the rule of ``train``."""
         plain = self._recipe.base_learner is None and type(self._recipe.execution) is Serial
-        return plain and all(question.record is not None for question in self._questions)
+        return plain and all(calls.record is not None for calls in self._calls)
 
     def _add(self, trees: Sequence[FittedTree | Component], factor: float) -> None:
         with self._runtime.purpose("eval sets"):
@@ -99,35 +99,35 @@ class WatchedRows:
                 for tree in trees:
                     components.add(cast(Backend, self._machine), scores.sums, tree, factor, rows)
 
-    def _ask(self, questions: Sequence[Callable[[], object] | None]) -> None:
+    def _run(self, calls: Sequence[Callable[[], object] | None]) -> None:
         with self._runtime.purpose("metrics"):
-            for ask in questions:
-                if ask is not None:
-                    ask()
+            for call in calls:
+                if call is not None:
+                    call()
 
     def _binned(self, raw: RawEvalSet, cuts: Cuts) -> TrainingSet:
         x: Any = CountedArray((raw.rows.n_kept, cuts.n_columns), np.float32)
         return raw.rows.training_set(self._machine.quantise(x, cuts), cuts, raw.y)
 
-    def _asked(self, metric: metrics.Metric, loss: Loss, scores: Array, data: TrainingSet) -> Iterator[_Question]:
+    def _calls_of(self, metric: metrics.Metric, loss: Loss, scores: Array, data: TrainingSet) -> Iterator[_MetricCalls]:
         """Calls of the device by which ``callbacks.measure`` computes a metric."""
         weight, machine = weight_of(data), self._machine
         if metric.each is not None:
             rows = replace(data, weight=weight, multiplicity=None)
             for c, y in enumerate(np.ascontiguousarray(data.y.T)):
                 output_data = replace(rows, y=y)
-                yield from self._asked(metric.each, of_output(loss, c), scores[c : c + 1], output_data)
+                yield from self._calls_of(metric.each, of_output(loss, c), scores[c : c + 1], output_data)
             return
         if (mean := metric.mean_of) is not None:
             of_mean = mean, scores, data.y, weight
             record = None if is_of_arrays(mean) else partial(machine.recorded_mean, *of_mean)
-            yield _Question(partial(machine.mean_loss, *of_mean), record)
+            yield _MetricCalls(partial(machine.mean_loss, *of_mean), record)
             return
-        asked = None
+        of_scores = None
         if metric.asked is not None and not (metric.by_query and data.query_start is None):
-            asked = metric.asked(data.y, weight, loss, data.query_start)
-        if asked is None:  # the host computes it
-            yield _Question(None, None)
+            of_scores = metric.asked(data.y, weight, loss, data.query_start)
+        if of_scores is None:  # the host computes it
+            yield _MetricCalls(None, None)
         else:
-            record = None if metric.by_query else partial(machine.recorded_metric, asked, scores)
-            yield _Question(partial(machine.score_metric, asked, scores), record)
+            record = None if metric.by_query else partial(machine.recorded_metric, of_scores, scores)
+            yield _MetricCalls(partial(machine.score_metric, of_scores, scores), record)

@@ -93,7 +93,7 @@ def test_every_machine_on_the_cpu_makes_the_same_model(
 def test_a_gpu_refuses_costs() -> None:
     data = random_case(5, 40, 6, categorical=0.0).data
     recipe = Recipe(losses.SquaredError(), 1, growth=DepthWise(Limits(4, 2, costs=COSTS)))
-    with pytest.raises(RecipeError, match="feature_costs: features are paid for on the CPU"):
+    with pytest.raises(RecipeError, match="feature_costs: trees with feature costs are grown on the CPU"):
         boost(recipe, data, Cuda(emulated_runtime()))
 
 

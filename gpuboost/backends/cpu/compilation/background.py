@@ -174,7 +174,7 @@ def _started(kind: str) -> subprocess.Popen[bytes] | None:
     program = _RUN_ROUNDS if kind.startswith(ROUNDS) else _RUN
     process = start_process(_note(kind), program, kind, background=True)
     if process is not None and process.stdin is not None:
-        process.stdin.close()  # it is told nothing
+        process.stdin.close()  # nothing is sent to it
     return process
 
 

@@ -59,7 +59,7 @@ def fit(part, **parameters):
 
 
 class FirstFits:
-    """Those of this process."""
+    """The first small fits of a process, by NumPy."""
 
     def __init__(self, times: float = 1.0) -> None:
         """times: as much of ``Part.seconds`` for fits by NumPy."""
@@ -111,7 +111,7 @@ class FirstFits:
             fits = [f"fit({part!r}, {PARTS[part].parameters})\n" for part in parts]
             self._process = start_process(_note(parts[-1]), _RUN + "".join(fits), background=True)
             if self._process is not None and self._process.stdin is not None:
-                self._process.stdin.close()  # it is told nothing
+                self._process.stdin.close()  # nothing is sent to it
         return self._process is not None and self._process.poll() is None
 
 

@@ -1,4 +1,4 @@
-"""Growth of a large tree by one call of each thread, as far as ``large_trees.grow`` knows its kind of splits."""
+"""Growth of a large tree by one call of each thread, for the kinds of splits that ``large_trees.grow`` supports."""
 
 from __future__ import annotations
 

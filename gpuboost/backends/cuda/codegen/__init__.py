@@ -1,1 +1,1 @@
-"""Python functions in CUDA C: compiled by numba.cuda, linked by NVIDIA's linker. Nothing here knows what a tree is."""
+"""Python functions in CUDA C: compiled by numba.cuda, linked by NVIDIA's linker. Nothing here is about trees."""

@@ -1,1 +1,1 @@
-"""The CUDA device: runtime, memory, graphs, streams and the discovery of GPUs. Nothing here knows what a tree is."""
+"""The CUDA device: runtime, memory, graphs, streams and the discovery of GPUs. Nothing here is about trees."""

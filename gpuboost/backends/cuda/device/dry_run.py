@@ -43,7 +43,7 @@ class CountedArray:
 
     @property
     def data(self) -> SimpleNamespace:
-        """As CuPy's, of no address."""
+        """CuPy's ``data``, with the address 0."""
         return SimpleNamespace(ptr=0)
 
     @property

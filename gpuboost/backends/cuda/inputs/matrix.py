@@ -114,8 +114,8 @@ class CudaMatrix(DeviceMatrix):
         return CudaMatrix(self._runtime, out)
 
     def groups(self, grouping: Grouping, *, to_host: bool) -> RowGroups:
-        """The training rows by their categories, whose codes columns of this matrix hold. to_host: what is asked for
-        comes to the host."""
+        """The training rows by their categories, whose codes columns of this matrix hold. to_host: True:
+        columns that its methods return are copied to the host."""
         return CudaGroups(self._runtime, self.array, grouping, to_host=to_host)
 
     def on_same_device(self, host: NDArray[Any]) -> Array:

@@ -39,12 +39,12 @@ class _Room:
 
 @final
 class CudaGroups:
-    """Those of a matrix on a device. See ``RowGroups``."""
+    """``RowGroups`` of a matrix on a device."""
 
     threads = 1  # one stream
 
     def __init__(self, runtime: Runtime, x: Array, grouping: Grouping, *, to_host: bool) -> None:
-        """x: (n, d) float32 or float64. to_host: columns that are asked for come to the host."""
+        """x: (n, d) float32 or float64. to_host: True: columns that the methods return are copied to the host."""
         self._runtime, self._of, self._x, self._to_host = runtime, grouping, x, to_host
         self._dtype, self._bits = x.dtype, np.dtype(f"u{x.dtype.itemsize}")
         bits = 8 * x.dtype.itemsize

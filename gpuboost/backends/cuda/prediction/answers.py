@@ -38,27 +38,27 @@ class CudaAnswers:
             "signs": self._signs,
         }
 
-    def __call__(self, asked: Answer, scores: Array) -> Array:
+    def __call__(self, answer: Answer, scores: Array) -> Array:
         """See the verb."""
-        assert asked.rule is not None, "the host answers this"
-        return self._answers[asked.rule](asked, scores)
+        assert answer.rule is not None, "the host computes this answer"
+        return self._answers[answer.rule](answer, scores)
 
-    def _score(self, asked: Answer, scores: Array) -> Array:
+    def _score(self, answer: Answer, scores: Array) -> Array:
         return scores[0]
 
-    def _rows(self, asked: Answer, scores: Array) -> Array:
+    def _rows(self, answer: Answer, scores: Array) -> Array:
         if scores.shape[0] == 1:
             return scores[0]
         return self._of_labels("write_rows", scores, scores.shape[::-1], np.float64, "rows", k=scores.shape[0])
 
-    def _difference(self, asked: Answer, scores: Array) -> Array:
+    def _difference(self, answer: Answer, scores: Array) -> Array:
         return self._of_labels("write_differences", scores, scores.shape[1:], np.float64, "differences")
 
-    def _signs(self, asked: Answer, scores: Array) -> Array:
+    def _signs(self, answer: Answer, scores: Array) -> Array:
         return self._of_labels("write_signs", scores, scores.shape[::-1], np.int64, "signs", k=scores.shape[0])
 
-    def _chosen(self, asked: Answer, scores: Array) -> Array:
-        classes, (k, n) = asked.classes, scores.shape
+    def _chosen(self, answer: Answer, scores: Array) -> Array:
+        classes, (k, n) = answer.classes, scores.shape
         assert classes is not None
         if self._last is None or self._last[0] is not classes:
             self._last = classes, self._runtime.upload(classes)
@@ -70,16 +70,16 @@ class CudaAnswers:
         )  # fmt: skip
         return out
 
-    def _predictions(self, asked: Answer, scores: Array) -> Array:
+    def _predictions(self, answer: Answer, scores: Array) -> Array:
         k, n = scores.shape
-        shape, link = (n,) if k == 1 else (n, k), LINKS[asked.link]
-        return self._linked("write_predictions", scores, shape, "predictions", k=k, link=link, scale=asked.scale)
+        shape, link = (n,) if k == 1 else (n, k), LINKS[answer.link]
+        return self._linked("write_predictions", scores, shape, "predictions", k=k, link=link, scale=answer.scale)
 
-    def _two_classes(self, asked: Answer, scores: Array) -> Array:
+    def _two_classes(self, answer: Answer, scores: Array) -> Array:
         shape = scores.shape[1], 2
-        return self._linked("write_two_classes", scores, shape, "probabilities", scale=asked.scale)
+        return self._linked("write_two_classes", scores, shape, "probabilities", scale=answer.scale)
 
-    def _classes(self, asked: Answer, scores: Array) -> Array:
+    def _classes(self, answer: Answer, scores: Array) -> Array:
         return self._linked("write_classes", scores, scores.shape[::-1], "probabilities", k=scores.shape[0])
 
     def _of_labels(

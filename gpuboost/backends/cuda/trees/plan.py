@@ -1,4 +1,4 @@
-"""ArenaPlan of a tree on a device, made without the device: array sizes, grids and the schedule of batches.
+"""Plan of the growth of trees on a device, made without the device: array sizes, grids, schedule of batches.
 
 Histograms take most of the memory. Those of nodes that may be split again are kept for subtraction, in as many slots as
 ``HISTOGRAM_BYTES`` allow; without a slot, both children of a node are built instead of the smaller one. Sums of lines,
@@ -71,7 +71,7 @@ class ArenaPlan:
         cls, n: int, cuts: Cuts, limits: Limits, device: Size, candidates: int | None = None,
         tuning: Tuning = Tuning(), all_rows: int | None = None,
     ) -> ArenaPlan:  # fmt: skip
-        """ArenaPlan for n rows of features with these bins, at most ``candidates`` of them per tree (None: all)."""
+        """Plan for n rows of features with these bins, at most ``candidates`` of them per tree (None: all)."""
         d, n_bins, sm_count = cuts.n_features, cuts.n_bins, device.sm_count
         width = tile_width(d, device.block_memory)
         cells = next(size for size in (64, 128, 256) if size >= int(n_bins.max(initial=1)) + 1)

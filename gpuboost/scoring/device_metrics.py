@@ -1,7 +1,7 @@
-"""Metrics that a device computes where the scores are: what it is asked, made once for the rows of an eval set.
+"""Metrics that a device computes from scores in its memory: a record of each, made once for the rows of an eval set.
 
-Each record has the numbers that do not change from round to round, and ``value``, which makes the metric of what the
-device returns. ``gpuboost.metrics`` has the definitions.
+A record has the numbers that do not change from round to round, and ``value``, which computes the metric from the
+device's result. ``gpuboost.metrics`` has the definitions.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class ClassScore:
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """That of the sums which a device returns: by predicted class, and whether it is the row's."""
+        """Shape of the sums that a device returns: by predicted class, and by whether it is the row's."""
         return len(self.true), 2, ENTRIES
 
     def value(self, sums: Integers) -> float:
@@ -155,5 +155,5 @@ class ValuesOfRounds(Protocol):
     """The values of a metric after each round of a training."""
 
     def next(self) -> Callable[[], float]:
-        """The value of the round after the one that was asked about last, the first one at first. The call waits."""
+        """The value after the next round, the first round at first. The function that it returns waits for it."""
         ...

@@ -1,4 +1,4 @@
-"""The offsets of rows that a prediction asks for."""
+"""The offsets of rows to predict."""
 
 from __future__ import annotations
 
@@ -32,6 +32,6 @@ def offset_of(X: Any, init_score: Any, n_rows: int, n_scores: int, *, fitted_wit
     return None if init_score is None else of_scores(check_offset(on_host(init_score), n_rows), n_scores)
 
 
-def beside(offset: Offset | None, asked: Answer) -> Answer:
+def beside(offset: Offset | None, answer: Answer) -> Answer:
     """The same answer of the scores plus the offset, which the host adds."""
-    return asked if offset is None else Answer(lambda scores: asked(scores + offset))
+    return answer if offset is None else Answer(lambda scores: answer(scores + offset))
