@@ -45,11 +45,11 @@ from gpuboost.theory import Guarantee
 from gpuboost.training import files
 from gpuboost.training import job as preparation
 from gpuboost.training.chosen_rounds import settled
-from gpuboost.training.devices import as_device_array, on_host
 from gpuboost.training.fit_record import FitRecord
 from gpuboost.training.init_model import checkpoint, starting_point
+from gpuboost.training.placement.devices import as_device_array, on_host
+from gpuboost.training.placement.sharding import on_its_machine
 from gpuboost.training.rows import LabelledRows, labelled, labelled_dataset
-from gpuboost.training.sharding import on_its_machine
 from gpuboost.training.targets import TrainingTarget, takes_columns
 from gpuboost.training.train import train
 from gpuboost.training.trial import verdict_on

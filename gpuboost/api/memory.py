@@ -24,10 +24,10 @@ from gpuboost.training.callbacks import metrics_of
 from gpuboost.training.constraints.by_column import ByColumn
 from gpuboost.training.constraints.interactions import of_size
 from gpuboost.training.constraints.monotone import constrains
-from gpuboost.training.devices import check_kernels, check_losses
 from gpuboost.training.memory.encoded import encoded_features
 from gpuboost.training.memory.estimate import MemoryEstimate, training_memory
 from gpuboost.training.memory.watched import Watching, eval_set_of
+from gpuboost.training.placement.devices import check_kernels, check_losses
 from gpuboost.training.targets import of_columns
 
 SM_COUNT = 132  # of an H100 or H200: what is assumed where there is no GPU to ask

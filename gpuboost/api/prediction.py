@@ -26,8 +26,8 @@ from gpuboost.model.used_columns import used_columns
 from gpuboost.predictor import ClassifierPredictor, ModelPredictor, predictor_of
 from gpuboost.scoring.answers import Answer
 from gpuboost.training import parameters
-from gpuboost.training.devices import as_device_array, machine_of, on_host, to_caller_device
 from gpuboost.training.files import Saved
+from gpuboost.training.placement.devices import as_device_array, machine_of, on_host, to_caller_device
 from gpuboost.training.rows import numbers
 from gpuboost.types import Array, DeviceMatrix, Ensemble
 

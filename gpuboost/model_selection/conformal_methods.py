@@ -17,7 +17,7 @@ from gpuboost.langevin import Langevin
 from gpuboost.losses.base import estimates_spread
 from gpuboost.losses.per_output import PerOutput
 from gpuboost.losses.residual import Quantiles
-from gpuboost.training.devices import on_host
+from gpuboost.training.placement.devices import on_host
 
 Floats = NDArray[np.float64]
 

@@ -19,8 +19,8 @@ from gpuboost.training import automatic
 from gpuboost.training import job as preparation
 from gpuboost.training.automatic import is_asked, is_auto
 from gpuboost.training.init_model import Start
+from gpuboost.training.placement.sharding import on_its_machine
 from gpuboost.training.rows import LabelledRows
-from gpuboost.training.sharding import on_its_machine
 from gpuboost.training.targets import TrainingTarget
 from gpuboost.training.train import Job, Trained, train
 from gpuboost.watch.early_stopping import EarlyStopping, stops_early

@@ -29,8 +29,8 @@ from gpuboost.training import parameters
 from gpuboost.training.callbacks import RawEvalSet
 from gpuboost.training.encoding import Upload, check_continued, chosen_policy, encoded, encoded_again, recipe_of
 from gpuboost.training.init_model import Start
+from gpuboost.training.placement.sharding import shared_out
 from gpuboost.training.rows import bin_rows, numbers, with_values
-from gpuboost.training.sharding import shared_out
 from gpuboost.training.targets import TrainingTarget
 from gpuboost.types import Cuts, TrainingSet
 

@@ -27,16 +27,24 @@ from gpuboost.training.callbacks import Monitoring, RawEvalSet
 from gpuboost.training.checkpoint import CheckpointState, Fingerprint, fingerprint, fingerprint_with_values
 from gpuboost.training.checks import check_custom_loss, check_of_metrics, warn_of_light_weights, warn_of_unused_start
 from gpuboost.training.constraints.by_column import ByColumn
-from gpuboost.training.devices import as_device_array, backend_of, machine, on_host, settled, size_of, uploader
 from gpuboost.training.diverging import warn_of_steep_loss
 from gpuboost.training.features import Features, features, named, split, training_set, with_encoding
 from gpuboost.training.files import Saved, write, written
 from gpuboost.training.fit_record import FitRecord, PastFits, same_chain
 from gpuboost.training.init_model import Start, check_averaged, rounds_before
 from gpuboost.training.offsets import offsets_of_watched, refuse_shrunk_offsets, with_offsets
+from gpuboost.training.placement.devices import (
+    as_device_array,
+    backend_of,
+    machine,
+    on_host,
+    settled,
+    size_of,
+    uploader,
+)
+from gpuboost.training.placement.sharding import GPUS
 from gpuboost.training.row_sampling import check_rows_of, for_training_rows
 from gpuboost.training.rows import LabelledRows, eval_sets, labelled, numbers
-from gpuboost.training.sharding import GPUS
 from gpuboost.training.targets import TrainingTarget, check_facts_of_rows, checked_queries
 from gpuboost.training.train import Job
 from gpuboost.types import Ensemble

@@ -11,7 +11,7 @@ from scipy import sparse
 
 import gpuboost as gb
 from gpuboost.errors import DeviceError, RecipeError
-from gpuboost.training.sharding import STRETCH, ends_of
+from gpuboost.training.placement.sharding import STRETCH, ends_of
 
 Array = np.ndarray
 Data = tuple[Array, Array]

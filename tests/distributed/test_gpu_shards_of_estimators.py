@@ -18,7 +18,7 @@ from gpuboost.backends.sharded.gpu_shard import Offer
 from gpuboost.backends.sharded.gpus import _way
 from gpuboost.backends.sharded.worker_group import LocalWorkerGroup, Message
 from gpuboost.errors import DeviceError, RecipeError
-from gpuboost.training.sharding import STRETCH, ends_of
+from gpuboost.training.placement.sharding import STRETCH, ends_of
 
 Data = tuple[np.ndarray, np.ndarray]
 

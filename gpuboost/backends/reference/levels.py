@@ -199,7 +199,7 @@ class _Tree:
         return (*(np.full(len(gain), same) for same in (feature, bin, missing_left)), gain)
 
     def _best(self, gains: Array, least: Array, sums: _Sums) -> tuple[Array, ...]:
-        """Of (q, d, b, ways) gains the first of the largest that is above ``least`` (q,)."""
+        """Find the first of the largest of (q, d, b, ways) gains that is above ``least`` (q,)."""
         q, d, _, ways = gains.shape
         flat = gains.reshape(q, d, -1)
         place = flat.argmax(axis=2)  # the first of equals: lower cuts, and missing values right, first

@@ -16,7 +16,7 @@ from gpuboost.backends.cpu.trees.small_trees import GENERAL, OBLIVIOUS
 from gpuboost.kernels.disk_cache.folders import is_noted, note
 
 
-class Part(NamedTuple):
+class FitKernels(NamedTuple):
     """Kernels that some fits need."""
 
     seconds: float  # of fits by NumPy: half the time to compile the kernels
@@ -26,14 +26,14 @@ class Part(NamedTuple):
 
 PLAIN = "plain"
 PARTS = {
-    PLAIN: Part(5.0, ""),
-    "oblivious": Part(2.5, "growth='oblivious'", OBLIVIOUS),
-    "min_samples_leaf": Part(1.5, "min_samples_leaf=2", GENERAL),
-    "stumps": Part(2.0, "max_depth=1"),
-    "features": Part(0.5, "learners=0.5"),
-    "sampling": Part(1.5, "sampling=0.5"),
-    "importance": Part(2.5, "sampling=gb.MVS(0.5)"),
-    "noise": Part(1.0, "langevin=gb.Langevin(allow_unproven=True)"),
+    PLAIN: FitKernels(5.0, ""),
+    "oblivious": FitKernels(2.5, "growth='oblivious'", OBLIVIOUS),
+    "min_samples_leaf": FitKernels(1.5, "min_samples_leaf=2", GENERAL),
+    "stumps": FitKernels(2.0, "max_depth=1"),
+    "features": FitKernels(0.5, "learners=0.5"),
+    "sampling": FitKernels(1.5, "sampling=0.5"),
+    "importance": FitKernels(2.5, "sampling=gb.MVS(0.5)"),
+    "noise": FitKernels(1.0, "langevin=gb.Langevin(allow_unproven=True)"),
 }
 """Every fit needs those of ``PLAIN``. The helper process of a first fit with kernels notes them, too, when they are on
 disk."""
@@ -62,7 +62,7 @@ class FirstFits:
     """The first small fits of a process, by NumPy."""
 
     def __init__(self, times: float = 1.0) -> None:
-        """times: as much of ``Part.seconds`` for fits by NumPy."""
+        """times: as much of ``FitKernels.seconds`` for fits by NumPy."""
         self._lock, self._left = threading.Lock(), {part: times * PARTS[part].seconds for part in PARTS}
         self._process: subprocess.Popen[bytes] | None = None
         self._compiled = frozenset[str]()  # by the process

@@ -1,0 +1,1 @@
+"""Where a fit runs: its device, backend and shards."""
