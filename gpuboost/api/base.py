@@ -231,7 +231,7 @@ class GradientBoosting(PredictionMixin, InspectionMixin, PosteriorMixin, RefitMi
                 ensemble=trained.ensemble,
                 best_iteration=best_iteration,
                 best_score=best_score,
-                record=trained.record,
+                record=replace(trained.record, params=files.held_to(self._settings())),
                 learning_rate=known.params["learning_rate"],
             )
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -94,6 +95,32 @@ def test_changed_parameters_hold_for_the_new_trees(regression_data: Any) -> None
     sizes = [len(tree.nodes.feature) for tree in model.ensemble_.trees]
     assert min(sizes[:3]) > 3 == sizes[3]
     assert model.ensemble_.factors == (0.1, 0.1, 0.1, 0.5)
+
+
+@pytest.mark.filterwarnings("ignore::gpuboost.OutsideTheoryWarning")
+@pytest.mark.parametrize("through", ["estimator", "file", "slice", "pickle"])
+def test_parameters_that_change_after_a_fit_do_not_change_what_it_made(regression_data: Any, through: str) -> None:
+    x, y = regression_data[0][:60], regression_data[1][:60]
+
+    def passed(model: Any) -> Any:
+        ways = {
+            "file": lambda: gb.loads(gb.dumps(model)),
+            "slice": lambda: model[:3],
+            "pickle": lambda: pickle.loads(pickle.dumps(model)),
+        }
+        return ways.get(through, lambda: model)().set_params(n_jobs=1, warm_start=True)
+
+    chain = gb.GradientBoostingRegressor("huber", n_estimators=3, **FEW, langevin=gb.Langevin(temperature=1.0))
+    for temperature, start in ((1.0, 0), (100.0, 3)):
+        changed = passed(clone(chain).fit(x, y)).set_params(langevin=gb.Langevin(temperature=temperature))
+        assert gb.to_dict(changed.set_params(n_estimators=6).fit(x, y))["extra"]["chain"]["start"] == start
+    boosted = passed(gb.GradientBoostingRegressor(n_estimators=3, **FEW).fit(x, y))
+    boosted.set_params(learning_rate=gb.Averaging(), n_estimators=5)
+    with pytest.raises(gb.RecipeError, match="the model to continue is a sum"):
+        boosted.fit(x, y)
+    forest = gb.GradientBoostingRegressor(n_estimators=3, **FEW, learning_rate=gb.Averaging(), sampling=0.5).fit(x, y)
+    with pytest.raises(gb.InputError, match=r"the trees of gb.Averaging\(\) are all fitted at the start"):
+        passed(forest).set_params(learning_rate=0.1).refit(x, y)
 
 
 def test_contradictions_are_named(regression_data: Any, tmp_path: Any) -> None:
