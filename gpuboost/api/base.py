@@ -317,12 +317,17 @@ class GradientBoosting(PredictionMixin, InspectionMixin, PosteriorMixin, RefitMi
         Raises
         ------
         InputError
-            If a class label or the loss cannot be written.
+            If a class label or the loss cannot be written, or parameters that were changed after the fit contradict
+            each other, so that no file with them could be read.
         OSError
             If the folder does not exist, or cannot be written to.
         """
+        from gpuboost.api.loading import check_readable
+
         check_is_fitted(self)
-        files.write(self._saved(), path)
+        saved = self._saved()
+        check_readable(saved)
+        files.write(saved, path)
 
     def _saved(self) -> files.Saved:
         return files.Saved(

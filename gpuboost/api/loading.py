@@ -55,12 +55,13 @@ def dumps(model: Any) -> str:
     TypeError
         If it is no estimator of this library.
     InputError
-        If a class label or the loss cannot be written.
+        As ``save_model``.
     """
     if not isinstance(model, tuple(KINDS.values())):
         raise TypeError(f"model: a fitted estimator of gpuboost is needed; got {shown(model)[:80]}.")
     check_is_fitted(model)
     saved: files.Saved = cast(Any, model)._saved()
+    check_readable(saved)
     return files.text(saved)
 
 
@@ -110,6 +111,15 @@ def _estimator(
         _check_run(saved.run, name)
     model._restore(saved)
     return model
+
+
+def check_readable(saved: files.Saved) -> None:
+    """Raise InputError if parameters that were changed after the fit would make the model's file unreadable."""
+    read = files.as_read(saved)
+    try:
+        _estimator(read, "model file")
+    except InputError as error:
+        raise InputError(f"{error} No file with these could be read: set them as they were for the fit.") from None
 
 
 def _check_run(run: Any, name: str) -> None:

@@ -180,10 +180,7 @@ def _read(content: bytes) -> Saved:
     extra = record.extra
     if set(extra) - MAY_LACK != {"estimator", "classes", "best_iteration", "best_score"}:
         raise InputError(f"model file: extra: must hold what an estimator writes there; found {sorted(extra)}.")
-    params = {
-        name: forced_from_json(value) if name == "forced_splits" else _from_json(name, value)
-        for name, value in record.parameters.items()
-    }
+    params = _params_from(record.parameters)
     saved = Saved(
         params=params,
         ensemble=record.ensemble,
@@ -199,6 +196,19 @@ def _read(content: bytes) -> Saved:
     )
     _check_parts(saved, extra["estimator"])
     return saved
+
+
+def _params_from(entries: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: forced_from_json(value) if name == "forced_splits" else _from_json(name, value)
+        for name, value in entries.items()
+    }
+
+
+def as_read(saved: Saved) -> Saved:
+    """The model as a file of it would be read."""
+    params = _params_from(written(_with_rates(saved)))
+    return replace(saved, params=params, loss=losses.from_json(losses.to_json(saved.loss)))
 
 
 def _run(value: Any, content: bytes) -> dict[str, Any] | None:

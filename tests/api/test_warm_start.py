@@ -123,6 +123,28 @@ def test_parameters_that_change_after_a_fit_do_not_change_what_it_made(regressio
         passed(forest).set_params(learning_rate=0.1).refit(x, y)
 
 
+def test_no_file_is_written_that_could_not_be_read(regression_data: Any, tmp_path: Any) -> None:
+    x, y = regression_data
+    path = tmp_path / "model.json"
+    model = gb.GradientBoostingRegressor(n_estimators=1, **FEW).fit(x, y)
+    model.set_params(learning_rate=gb.Averaging(), posterior_samples=3)
+    for write in (model.save_model, lambda _: gb.dumps(model)):
+        with pytest.raises(gb.InputError, match=r"posterior_samples: draws come from .* as they were for the fit"):
+            write(path)
+    assert not path.exists()
+    model.set_params(posterior_samples=None).save_model(path)
+    np.testing.assert_array_equal(gb.load_model(path).predict(x), model.predict(x))
+
+
+def test_intervals_are_those_of_the_fit_whatever_langevin_is_set_to_later(regression_data: Any) -> None:
+    x, y = regression_data
+    model = gb.GradientBoostingRegressor("gaussian_nll", n_estimators=2, **FEW).fit(x[:80], y[:80])
+    before, calibrated = model.predict_interval(x), gb.conformal(model, x[80:], y[80:]).predict_interval(x)
+    model.set_params(langevin=gb.Langevin())
+    np.testing.assert_array_equal(model.predict_interval(x), before)
+    np.testing.assert_array_equal(gb.conformal(model, x[80:], y[80:]).predict_interval(x), calibrated)
+
+
 def test_contradictions_are_named(regression_data: Any, tmp_path: Any) -> None:
     x, y = regression_data
     model = gb.GradientBoostingRegressor(n_estimators=3, **FEW, warm_start=True).fit(x, y)
