@@ -29,6 +29,7 @@ from gpuboost.api.posterior import PosteriorMixin
 from gpuboost.api.prediction import PredictionMixin
 from gpuboost.api.refit import RefitMixin
 from gpuboost.api.rounds import RoundsMixin
+from gpuboost.api.saved_parameters import check_readable
 from gpuboost.api.warm_start import check_resumed, check_warm_start, joined_history, own_model, rounds_left
 from gpuboost.arguments import unknown_parameter
 from gpuboost.data.columns import Columns
@@ -322,11 +323,9 @@ class GradientBoosting(PredictionMixin, InspectionMixin, PosteriorMixin, RefitMi
         OSError
             If the folder does not exist, or cannot be written to.
         """
-        from gpuboost.api.loading import check_readable
-
         check_is_fitted(self)
         saved = self._saved()
-        check_readable(saved)
+        check_readable(saved, type(self))
         files.write(saved, path)
 
     def _saved(self) -> files.Saved:
