@@ -108,6 +108,7 @@ def test_the_posterior_tells_rows_of_another_kind_and_its_intervals_nest(tmp_pat
     assert all(0.0 <= area <= 1.0 for area in found.values())
 
 
+@pytest.mark.filterwarnings("ignore:n_estimators. the chain forgets:gpuboost.errors.OutsideTheoryWarning")
 @pytest.mark.parametrize("task", ["binary", "multiclass", "numbers"])
 def test_rows_of_another_kind_are_told_beside_catboost(task: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Around a hole in the training data; what either library makes of it is not judged here."""
