@@ -29,6 +29,7 @@ from gpuboost.api.posterior import PosteriorMixin
 from gpuboost.api.prediction import PredictionMixin
 from gpuboost.api.refit import RefitMixin
 from gpuboost.api.rounds import RoundsMixin
+from gpuboost.api.saved_parameters import check_readable
 from gpuboost.api.warm_start import check_resumed, check_warm_start, joined_history, own_model, rounds_left
 from gpuboost.arguments import unknown_parameter
 from gpuboost.data.columns import Columns
@@ -230,7 +231,7 @@ class GradientBoosting(PredictionMixin, InspectionMixin, PosteriorMixin, RefitMi
                 ensemble=trained.ensemble,
                 best_iteration=best_iteration,
                 best_score=best_score,
-                record=trained.record,
+                record=replace(trained.record, params=files.held_to(self._settings())),
                 learning_rate=known.params["learning_rate"],
             )
         )
@@ -316,12 +317,15 @@ class GradientBoosting(PredictionMixin, InspectionMixin, PosteriorMixin, RefitMi
         Raises
         ------
         InputError
-            If a class label or the loss cannot be written.
+            If a class label or the loss cannot be written, or parameters that were changed after the fit contradict
+            each other, so that no file with them could be read.
         OSError
             If the folder does not exist, or cannot be written to.
         """
         check_is_fitted(self)
-        files.write(self._saved(), path)
+        saved = self._saved()
+        check_readable(saved, type(self))
+        files.write(saved, path)
 
     def _saved(self) -> files.Saved:
         return files.Saved(

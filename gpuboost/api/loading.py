@@ -5,23 +5,17 @@ from __future__ import annotations
 import inspect
 import json
 import os
-import warnings
-from contextlib import suppress
 from typing import Any, cast
 
 from sklearn.utils.validation import check_is_fitted
 
-from gpuboost import losses
 from gpuboost.api.classifier import GradientBoostingClassifier
 from gpuboost.api.ranker import GradientBoostingRanker
 from gpuboost.api.regressor import GradientBoostingRegressor
-from gpuboost.data.cuts import check_binning, check_max_bins
-from gpuboost.errors import InputError, RecipeError, UnprovenError, shown
-from gpuboost.training import files, parameters
+from gpuboost.api.saved_parameters import check_parameters, check_readable
+from gpuboost.errors import InputError, shown
+from gpuboost.training import files
 from gpuboost.training.checkpoint import CheckpointState
-from gpuboost.training.constraints.by_column import ByColumn
-
-_MANY_ROWS = 2**31  # a file does not say how many rows the model was fitted to
 
 KINDS: dict[str, Any] = {
     files.CLASSIFIER: GradientBoostingClassifier,
@@ -55,12 +49,13 @@ def dumps(model: Any) -> str:
     TypeError
         If it is no estimator of this library.
     InputError
-        If a class label or the loss cannot be written.
+        As ``save_model``.
     """
     if not isinstance(model, tuple(KINDS.values())):
         raise TypeError(f"model: a fitted estimator of gpuboost is needed; got {shown(model)[:80]}.")
     check_is_fitted(model)
     saved: files.Saved = cast(Any, model)._saved()
+    check_readable(saved, type(model))
     return files.text(saved)
 
 
@@ -105,7 +100,7 @@ def _estimator(
     if unknown:
         raise InputError(f"{name}: parameters: {unknown[0]!r} is unknown; it may come from a newer gpuboost.")
     model: GradientBoostingClassifier | GradientBoostingRegressor | GradientBoostingRanker = kind(**saved.params)
-    _check_parameters(model.get_params(deep=False), saved, name)
+    check_parameters(model.get_params(deep=False), saved, name)
     if saved.run is not None:
         _check_run(saved.run, name)
     model._restore(saved)
@@ -118,42 +113,3 @@ def _check_run(run: Any, name: str) -> None:
         CheckpointState.from_json(run)
     except InputError as error:
         raise InputError(f"{name}: {str(error).removeprefix('model file: ')}") from None
-
-
-def _check_unused(params: dict[str, Any]) -> None:
-    """Refuse values of the parameters that a recipe does not hold."""
-    rounds, share = params["early_stopping_rounds"], params["validation_fraction"]
-    if rounds is not None:
-        parameters.integer("early_stopping_rounds", rounds, 1)
-    if share is not None and not 0.0 < parameters.real("validation_fraction", share, positive=True) < 1.0:
-        raise RecipeError(f"validation_fraction: must be None or a share between 0 and 1; got {share!r}.")
-    rules = {
-        "categorical_features": (str, list),
-        "class_weight": (str, dict),
-        "eval_metric": (str, list),
-        "eval_at": (int, list),
-        "random_state": (int,),
-        "posterior_samples": (int,),
-        "missing": (int, float),
-    }
-    for name, kinds in rules.items():
-        value = params.get(name)
-        if not (value is None or isinstance(value, kinds)) or isinstance(value, bool):
-            raise RecipeError(f"{name}: no estimator has such a value; got {value!r}.")
-
-
-def _check_parameters(params: dict[str, Any], saved: files.Saved, name: str) -> None:
-    """Refuse parameters that no estimator accepts: a model that loads can be shown, cloned and fitted again.
-
-    Parameters that have to be asked for (``allow_unproven``) load: earlier versions did not ask for all of them.
-    """
-    try:
-        with warnings.catch_warnings(action="ignore"), suppress(UnprovenError):
-            check_max_bins(params["max_bins"])
-            check_binning(params["binning"])
-            _check_unused(params)
-            losses.get(params["loss"], 2)  # any number of classes: the loss of the model is beside the parameters
-            by_column = ByColumn.of(params, saved.columns)
-            parameters.recipe(params, saved.loss, _MANY_ROWS, saved.columns.n_features, by_column)
-    except (RecipeError, InputError) as error:
-        raise InputError(f"{name}: parameters: {error}") from None

@@ -132,7 +132,7 @@ class PosteriorMixin(ABC):
             low, high = interval_outputs(self.loss_, coverage, kind)
             predicted: NDArray[np.float64] = self._answer(X, lambda: predictions_answer(self.loss_))
             return predicted[:, [low, high]]
-        if not is_one_of(kind, ("mean",)) and not isinstance(self.langevin, Langevin) and estimates_spread(self.loss_):
+        if not is_one_of(kind, ("mean",)) and not self._has_chain() and estimates_spread(self.loss_):
             kind = "observation" if kind is None else kind
             return interval(self.loss_, self._answer(X, _scores)[None], coverage, kind)
         kind = "mean" if kind is None else kind
@@ -168,9 +168,14 @@ class PosteriorMixin(ABC):
         start = self._chain_start()
         return inference_data(self.trace(X)[None, start:], burn_in, start)
 
-    def _must_be_a_chain(self) -> None:
+    def _has_chain(self) -> bool:
+        """True if the model was fitted with noise; the record of older files and pickles does not say."""
         record = self._fit_record()
-        if record.chain is None and not (record.guarantee.kind == "not known" and isinstance(self.langevin, Langevin)):
+        older = record.guarantee.kind == "not known" and isinstance(self.langevin, Langevin)
+        return record.chain is not None or older
+
+    def _must_be_a_chain(self) -> None:
+        if not self._has_chain():
             raise RecipeError(
                 "langevin: uncertainty is that of draws from a posterior, and this model was trained without noise. "
                 "Train it with langevin=gb.Langevin()."

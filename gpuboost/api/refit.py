@@ -95,7 +95,7 @@ class RefitMixin(ABC):
         self._needs_trees("refit")
         share = _share(decay)
         saved = self._saved()
-        if isinstance(saved.params["learning_rate"], Averaging):
+        if isinstance(saved.fitted["learning_rate"], Averaging):
             raise InputError(
                 "refit: it goes from round to round, and the trees of gb.Averaging() are all fitted at the start. Fit "
                 "a forest to the new rows; gb.sum_models averages models."
@@ -130,7 +130,7 @@ class RefitMixin(ABC):
                 loss=target.loss,
                 best_iteration=None,
                 best_score=None,
-                record=FitRecord(),
+                record=FitRecord(params=saved.record.params),
                 offsets=with_offset,
             )
         )

@@ -51,7 +51,9 @@ class RoundsMixin(ABC):
                 ensemble=self.ensemble_.first(stop),
                 best_iteration=best if kept else None,
                 best_score=saved.best_score if kept else None,
-                record=FitRecord(chain=None if chain is None or chain.start > stop else chain),
+                record=FitRecord(
+                    chain=None if chain is None or chain.start > stop else chain, params=saved.record.params
+                ),
             )
         )
         part.evals_result_ = {

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpuboost.data.tables import Table, as_table
-from gpuboost.errors import InputError
+from gpuboost.data.text_columns import reads_as_number
+from gpuboost.errors import InputError, shown
 from gpuboost.losses.registry import CLASSES
 from gpuboost.storage import same_file
 from gpuboost.types import Pairs
@@ -200,12 +202,27 @@ def _looks_like(rows: InputTable) -> str:
     if rows.group is not None:
         return "rank"
     if not np.issubdtype(rows.y.dtype, np.number):
+        _refuse_mixed(rows.y)
         return "classification"
     values = np.unique(rows.y)
     if rows.y.ndim == 2:
         return "classification" if np.isin(values, (0.0, 1.0)).all() else "regression"
     few = len(values) <= MOST_CLASSES and bool(np.all(values == np.floor(values)))
     return "classification" if few else "regression"
+
+
+def _refuse_mixed(labels: NDArray[Any]) -> None:
+    """Raise InputError if most of many labels are numbers, with decimal points or commas, and some are not."""
+    values = list(dict.fromkeys(labels.ravel().tolist()))
+    others = [value for value in values if not reads_as_number(value)]
+    numbers = sum(reads_as_number(str(value).replace(",", ".")) for value in values)
+    if len(values) <= MOST_CLASSES or 2 * numbers < len(values) or not others:
+        return
+    row = int(np.argmax(labels.ravel() == others[0])) // (labels.size // len(labels))
+    raise InputError(
+        f"--task: the target has {len(values)} different values, and most are numbers, but row {row} holds "
+        f"{shown(others[0])[:40]}. Correct such rows or leave them out, or give --task classification."
+    )
 
 
 def split(rows: InputTable, share: float, seed: int, *, task: str) -> tuple[InputTable, InputTable]:

@@ -47,7 +47,8 @@ def _checked_ids(ids: NDArray[Any]) -> NDArray[Any]:
         missing = np.isnan(ids) if ids.dtype.kind == "f" else np.array([is_missing(query) for query in ids.tolist()])
         if missing.any():
             row = int(np.argmax(missing))
-            raise InputError(f"group: every row belongs to a query; row {row} holds {ids[row]!r}. Leave it out.")
+            held = ids.tolist()[row]
+            raise InputError(f"group: every row belongs to a query; row {row} holds {held!r}. Leave it out.")
     starts = np.flatnonzero(np.concatenate([[True], ids[1:] != ids[:-1]]))
     seen: dict[Any, int] = {}
     for start, query in zip(starts.tolist(), ids[starts].tolist(), strict=True):
@@ -67,7 +68,7 @@ def _check_kind(ids: NDArray[Any]) -> None:
         raise InputError(f"{rule}; got {ids.dtype}.")
     if ids.dtype.kind == "f" and np.isinf(ids).any():
         row = int(np.argmax(np.isinf(ids)))
-        raise InputError(f"{rule}; row {row} holds {ids[row]!r}.")
+        raise InputError(f"{rule}; row {row} holds {ids.tolist()[row]!r}.")
     if ids.dtype.kind == "O":
         for row, query in enumerate(ids.tolist()):
             if not (isinstance(query, (str, bytes, Real)) or is_missing(query)):

@@ -41,7 +41,7 @@ def _refuse_no_categories(column: Column, label: str) -> None:
     """Raise InputError if most values read as numbers, or as free text: long, and most of them different."""
     texts = [value for value in column.values[:: max(1, len(column.values) // LOOKED_AT)] if isinstance(value, str)]
     distinct = list(dict.fromkeys(texts))
-    reading = [text for text in distinct if _reads_as_number(text)]
+    reading = [text for text in distinct if reads_as_number(text)]
     if 2 * len(reading) >= len(distinct) > 0:
         others = [text for text in distinct if text not in set(reading)]
         beside = f" beside {shown(others[0][:40])}" if others else ""
@@ -60,7 +60,8 @@ def _refuse_no_categories(column: Column, label: str) -> None:
         )
 
 
-def _reads_as_number(text: Any) -> bool:
+def reads_as_number(text: Any) -> bool:
+    """True for text, or a number, of a finite number."""
     try:
         return math.isfinite(float(text))
     except ValueError:

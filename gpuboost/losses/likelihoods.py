@@ -28,7 +28,7 @@ from gpuboost.elementary import (
 from gpuboost.losses.averages import constant, rising_root, weighted_mean
 from gpuboost.losses.base import BaseLoss, LossFacts
 from gpuboost.losses.distribution import GaussianNLL
-from gpuboost.losses.positive import check_not_negative, check_positive
+from gpuboost.losses.positive import Poisson, check_not_negative, check_positive
 from gpuboost.losses.target import require
 from gpuboost.types import Array
 
@@ -207,6 +207,14 @@ class NegativeBinomialNLL(BaseLoss):
         over = weighted_mean(np.square(y - mean), weight) - mean
         b = log(mean * mean / over) if over > 0.0 else _LARGEST_SHAPE
         return np.concatenate([constant(bounded(log(mean))), constant(shape_of(b))])
+
+    def start_beside(self, y: Array, weight: Array, offset: Array) -> Array:
+        y = np.asarray(y, dtype=np.float64)
+        level = Poisson().start_beside(y, weight, offset)
+        mean = exp_array(np.clip(offset[0] + level[0], -40.0, 40.0))
+        over = weighted_mean(np.square(y - mean), weight) - weighted_mean(mean, weight)
+        b = log(weighted_mean(np.square(mean), weight) / over) if over > 0.0 else _LARGEST_SHAPE
+        return np.concatenate([level, constant(shape_of(b) - weighted_mean(offset[1], weight))])
 
     def inverse_link(self, scores: Array) -> Array:
         return exp_array(np.minimum(scores[0], _LARGEST_LOG))

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from gpuboost.api.posterior import PosteriorMixin
 from gpuboost.api.ranker import GradientBoostingRanker
 from gpuboost.arguments import is_one_of
 from gpuboost.data.targets import as_numbers
 from gpuboost.errors import InputError, RecipeError, shown
-from gpuboost.langevin import Langevin
 from gpuboost.losses.base import estimates_spread
 from gpuboost.losses.per_output import PerOutput
 from gpuboost.losses.residual import Quantiles
@@ -81,10 +81,13 @@ def _loss(model: Any) -> Any:
     return getattr(model, "loss_", None)
 
 
+def _draws(model: Any) -> bool:
+    return isinstance(model, PosteriorMixin) and model._has_chain()
+
+
 def _has_spread(model: Any) -> bool:
     loss = _loss(model)
-    draws = isinstance(getattr(model, "langevin", None), Langevin) and hasattr(model, "predict_uncertainty")
-    return draws or (loss is not None and hasattr(loss, "n_outputs") and estimates_spread(loss))
+    return _draws(model) or (loss is not None and hasattr(loss, "n_outputs") and estimates_spread(loss))
 
 
 # regression
@@ -126,7 +129,7 @@ def _quantiles(models: Sequence[Any], coverage: float, X: Any) -> tuple[Floats, 
 
 def _spread(model: Any, X: Any) -> Floats:
     """(n,) standard deviation of a new target, or of the draws if the loss has no model of the noise."""
-    if not isinstance(getattr(model, "langevin", None), Langevin):
+    if not _draws(model):
         return np.asarray(on_host(model.predict(X, output="std")), dtype=np.float64)
     uncertainty = model.predict_uncertainty(X)
     variance = np.where(np.isnan(uncertainty.total), uncertainty.knowledge, uncertainty.total)

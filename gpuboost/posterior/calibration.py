@@ -104,7 +104,7 @@ def _of_classes(p: Floats, target: NDArray[Any], classes: Any) -> Calibration:
     true = target[:, None] == np.asarray(classes)[None, :]
     if not true.any(axis=1).all():
         row = int(np.argmin(true.any(axis=1)))
-        raise InputError(f"y: must be labels of the training data; row {row} is {target[row]!r}.")
+        raise InputError(f"y: must be labels of the training data; row {row} is {target.tolist()[row]!r}.")
     step = np.minimum((10.0 * p).astype(np.int64), 9).ravel()
     counts = np.bincount(step, minlength=10)
     kept = counts > 0

@@ -88,7 +88,7 @@ def crps(y: Any, mean: Any, std: Any) -> float:
     if not centre.shape == spread.shape == target.shape:
         raise InputError(f"mean, std: one for each of {len(target)} rows; got {centre.shape} and {spread.shape}.")
     if not (spread > 0.0).all():
-        raise InputError(f"std: must be positive; the least is {spread.min()!r}.")
+        raise InputError(f"std: must be positive; the least is {float(spread.min())!r}.")
     z = (target - centre) / spread
     density = np.exp(-0.5 * z * z) / np.sqrt(2.0 * np.pi)
     return float(np.mean(spread * (z * (2.0 * ndtr(z) - 1.0) + 2.0 * density - 1.0 / np.sqrt(np.pi))))

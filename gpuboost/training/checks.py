@@ -16,6 +16,8 @@ from gpuboost.losses.custom.arrays import is_of_arrays
 from gpuboost.losses.protocol import Loss
 from gpuboost.losses.start_values import OPTIMUM
 from gpuboost.recipe import Recipe
+from gpuboost.training.constraints.by_column import ByColumn
+from gpuboost.training.init_model import Start
 
 
 def warn_of_light_weights(recipe: Recipe, weight: NDArray[np.float64] | None, n_rows: int) -> None:
@@ -72,3 +74,20 @@ def warn_of_unused_start(recipe: Recipe, continued: Mapping[str, Any]) -> None:
             f"start: {recipe.start_at!r} has no effect, as the model to continue has a start of its own.",
             stacklevel=2,
         )
+
+
+def warn_of_free_trees(constraints: ByColumn, start: Start) -> None:
+    """Warn if the trees of the model to continue are not held to the constraints of this fit."""
+    names = ("monotonic_cst", "interaction_cst")
+    before = ByColumn.of({name: start.params.get(name) for name in names}, start.columns)
+    held = before.directions or (0,) * start.columns.n_features
+    monotone = all(now in (0, then) for now, then in zip(constraints.directions or (), held, strict=False))
+    separate = constraints.interactions in (None, before.interactions)
+    for name, kept in zip(names, (monotone, separate), strict=True):
+        if start.ensemble.n_rounds and not kept:
+            warnings.warn(
+                f"{name}: the {start.ensemble.n_rounds} rounds of the model to continue were fitted with "
+                f"{name}={start.params.get(name)!r}, so predictions need not follow the constraint; only new trees do. "
+                "Begin anew if they have to.",
+                stacklevel=2,
+            )

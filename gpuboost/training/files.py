@@ -10,7 +10,7 @@ import math
 import os
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import field, fields
+from dataclasses import field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ from gpuboost.storage import UNSEALED, checked_path, is_intact, sealed
 from gpuboost.training import fit_record
 from gpuboost.training.automatic import is_auto
 from gpuboost.training.constraints.forced_splits import forced_from_json, forced_to_json
-from gpuboost.training.fit_record import FitRecord
+from gpuboost.training.fit_record import CONTINUED, FitRecord
 from gpuboost.types import Cuts, Ensemble
 
 CHECKSUM = '"run":{"checksum":"'
@@ -82,6 +82,11 @@ class Saved:
     record: FitRecord = field(default_factory=FitRecord)
     offsets: bool = False  # True: fitted with offsets (``init_score``)
     learning_rate: Any = None  # that of the fit, if ``"auto"`` stands for it
+
+    @property
+    def fitted(self) -> dict[str, Any]:
+        """The parameters; those that continued fits are held to are of the model's own fit."""
+        return {**self.params, **(self.record.params or {})}
 
 
 def write(saved: Saved, path: str | os.PathLike[str]) -> None:
@@ -141,6 +146,14 @@ def written(given: Mapping[str, Any]) -> dict[str, Any]:
     return params
 
 
+def held_to(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters of a fit that decide how it may be continued; those of its estimator may change later."""
+    if given.get("langevin") is None:
+        return {name: given[name] for name in CONTINUED if name in given}
+    decides = written(given)
+    return {name: value if name in decides else None for name, value in given.items() if name not in NOT_WRITTEN}
+
+
 def read(path: str | os.PathLike[str]) -> Saved:
     """Read a file that ``write`` wrote.
 
@@ -167,11 +180,9 @@ def _read(content: bytes) -> Saved:
     extra = record.extra
     if set(extra) - MAY_LACK != {"estimator", "classes", "best_iteration", "best_score"}:
         raise InputError(f"model file: extra: must hold what an estimator writes there; found {sorted(extra)}.")
+    params = _params_from(record.parameters)
     saved = Saved(
-        params={
-            name: forced_from_json(value) if name == "forced_splits" else _from_json(name, value)
-            for name, value in record.parameters.items()
-        },
+        params=params,
         ensemble=record.ensemble,
         loss=losses.from_json(record.loss),
         columns=Columns.from_json(record.columns),
@@ -179,12 +190,25 @@ def _read(content: bytes) -> Saved:
         best_iteration=_optional("best_iteration", extra["best_iteration"], int),
         best_score=_optional("best_score", extra["best_score"], float),
         run=_run(extra.get("run"), content),
-        record=fit_record.from_json(extra, record.ensemble.n_rounds),
+        record=replace(fit_record.from_json(extra, record.ensemble.n_rounds), params=held_to(params)),
         offsets=_flag("offsets", extra.get("offsets", False)),
         learning_rate=_rate(extra, record.parameters),
     )
     _check_parts(saved, extra["estimator"])
     return saved
+
+
+def _params_from(entries: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: forced_from_json(value) if name == "forced_splits" else _from_json(name, value)
+        for name, value in entries.items()
+    }
+
+
+def as_read(saved: Saved) -> Saved:
+    """The model as a file of it would be read."""
+    params = _params_from(written(_with_rates(saved)))
+    return replace(saved, params=params, loss=losses.from_json(losses.to_json(saved.loss)))
 
 
 def _run(value: Any, content: bytes) -> dict[str, Any] | None:

@@ -12,7 +12,7 @@ from typing import Any, get_args
 from gpuboost.langevin import ChainOrigin, Langevin, total_weight
 from gpuboost.model import strict_json as strict
 from gpuboost.recipe import Recipe
-from gpuboost.records import dataclass
+from gpuboost.records import dataclass, restored
 from gpuboost.reports.constants import of_law
 from gpuboost.reports.guarantee import NOT_KNOWN, RunFacts, guarantee_of, joined, of_whole_run
 from gpuboost.reports.step_sizes import StepSizes, step_sizes
@@ -30,6 +30,9 @@ CHAIN = tuple(field.name for field in fields(ChainOrigin))
 OF_A_RUN = ("n_estimators", "posterior_samples", "eval_metric", "eval_at")
 """Parameters that may differ between two fits of one chain; ``random_state`` too if it does not choose the rows."""
 
+CONTINUED = ("start", "learning_rate", "monotonic_cst", "interaction_cst")
+"""Parameters of a model without a chain that a fit which continues it looks at."""
+
 
 @dataclass(frozen=True, slots=True)
 class FitRecord:
@@ -37,6 +40,9 @@ class FitRecord:
 
     guarantee: Guarantee = NOT_KNOWN
     chain: ChainOrigin | None = None  # None without Langevin noise, or if it is not known
+    params: Mapping[str, Any] | None = None  # those that continued fits are held to, see ``files.held_to``
+
+    __setstate__ = restored
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,7 +73,7 @@ def starting_point(saved: files.Saved, target: TrainingTarget, argument: str = "
     record = saved.record
     if saved.best_iteration is not None:  # picked by its score, so it is no state of a chain
         record = replace(record, chain=None)
-    return Start(saved.columns, saved.ensemble, saved.params, None, record, saved.offsets, argument)
+    return Start(saved.columns, saved.ensemble, saved.fitted, None, record, saved.offsets, argument)
 
 
 def checkpoint(path: Any, init_model: Any, target: TrainingTarget) -> Start:

@@ -25,7 +25,13 @@ from gpuboost.training import parameters
 from gpuboost.training.base_learners import with_numbers
 from gpuboost.training.callbacks import Monitoring, RawEvalSet
 from gpuboost.training.checkpoint import CheckpointState, Fingerprint, fingerprint, fingerprint_with_values
-from gpuboost.training.checks import check_custom_loss, check_of_metrics, warn_of_light_weights, warn_of_unused_start
+from gpuboost.training.checks import (
+    check_custom_loss,
+    check_of_metrics,
+    warn_of_free_trees,
+    warn_of_light_weights,
+    warn_of_unused_start,
+)
 from gpuboost.training.constraints.by_column import ByColumn
 from gpuboost.training.diverging import warn_of_steep_loss
 from gpuboost.training.features import Features, features, named, split, training_set, with_encoding
@@ -90,7 +96,7 @@ def job(
     warn_of_light_weights(recipe, target.rows.weight, len(target.y))
     sampling = for_training_rows(recipe.sampling, learn, target.rows.kept)
     recipe = recipe if sampling is recipe.sampling else replace(recipe, sampling=sampling)  # whose pieces are checked
-    _check_start(recipe, target, start)
+    _check_start(recipe, target, start, by_column)
     resume = None if start is None else start.ensemble
     automatic = params["device"] == "auto" and place is None
     choice = settled(choice, automatic, recipe, inputs.cuts, target.rows, sets, monitoring)
@@ -144,12 +150,13 @@ def _parted(
     return _Parts(inputs, recipe, target, encoded, learn)
 
 
-def _check_start(recipe: Recipe, target: TrainingTarget, start: Start | None) -> None:
+def _check_start(recipe: Recipe, target: TrainingTarget, start: Start | None, constraints: ByColumn) -> None:
     """Check what a fit begins with: the model that it continues, or a constant. Raises RecipeError."""
     if start is None:
         warn_of_steep_loss(recipe, target.y, target.rows.weight)
         return
     warn_of_unused_start(recipe, start.params)
+    warn_of_free_trees(constraints, start)
     check_averaged(recipe, start)
     resume = start.ensemble
     if resume.n_rounds and bool(resume.components) != (recipe.base_learner is not None):

@@ -74,6 +74,24 @@ def test_the_start_is_the_best_constant_beside_offsets(regression_data: Any, los
     assert mean_loss(start) <= min(mean_loss(start - 0.05), mean_loss(start + 0.05)) + slack
 
 
+def test_the_start_of_a_custom_loss_holds_beside_offsets(regression_data: Any) -> None:
+    x, y = regression_data
+    y, offset = y[:100], np.linspace(-1.0, 1.0, 100)
+
+    def squares(start: Any) -> Any:
+        return gb.losses.custom(lambda y, f: (y - f) ** 2, lambda y, f: 2 * (f - y), lambda y, f: 2.0, start=start)
+
+    arrays = gb.losses.custom_arrays(lambda y, f: (f - y, np.ones_like(y)), start=2.5)
+    for loss, start in (
+        (squares("minimise"), np.mean(y - offset)),
+        (squares(3.0), 3.0),
+        (squares(lambda y, weight: np.mean(y)), np.mean(y)),
+        (arrays, 2.5),
+    ):
+        model = gb.GradientBoostingRegressor(loss, n_estimators=0).fit(x[:100], y, init_score=offset)
+        assert model.ensemble_.bias[0] == pytest.approx(start, rel=1e-6)
+
+
 @pytest.mark.parametrize("loss", ["logistic", "exponential", "logitboost"])
 def test_the_start_of_classes_makes_the_mean_gradient_zero(binary_data: Any, loss: str) -> None:
     x, y = binary_data

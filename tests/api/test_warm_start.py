@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -94,6 +95,54 @@ def test_changed_parameters_hold_for_the_new_trees(regression_data: Any) -> None
     sizes = [len(tree.nodes.feature) for tree in model.ensemble_.trees]
     assert min(sizes[:3]) > 3 == sizes[3]
     assert model.ensemble_.factors == (0.1, 0.1, 0.1, 0.5)
+
+
+@pytest.mark.filterwarnings("ignore::gpuboost.OutsideTheoryWarning")
+@pytest.mark.parametrize("through", ["estimator", "file", "slice", "pickle"])
+def test_parameters_that_change_after_a_fit_do_not_change_what_it_made(regression_data: Any, through: str) -> None:
+    x, y = regression_data[0][:60], regression_data[1][:60]
+
+    def passed(model: Any) -> Any:
+        ways = {
+            "file": lambda: gb.loads(gb.dumps(model)),
+            "slice": lambda: model[:3],
+            "pickle": lambda: pickle.loads(pickle.dumps(model)),
+        }
+        return ways.get(through, lambda: model)().set_params(n_jobs=1, warm_start=True)
+
+    chain = gb.GradientBoostingRegressor("huber", n_estimators=3, **FEW, langevin=gb.Langevin(temperature=1.0))
+    for temperature, start in ((1.0, 0), (100.0, 3)):
+        changed = passed(clone(chain).fit(x, y)).set_params(langevin=gb.Langevin(temperature=temperature))
+        assert gb.to_dict(changed.set_params(n_estimators=6).fit(x, y))["extra"]["chain"]["start"] == start
+    boosted = passed(gb.GradientBoostingRegressor(n_estimators=3, **FEW).fit(x, y))
+    boosted.set_params(learning_rate=gb.Averaging(), n_estimators=5)
+    with pytest.raises(gb.RecipeError, match="the model to continue is a sum"):
+        boosted.fit(x, y)
+    forest = gb.GradientBoostingRegressor(n_estimators=3, **FEW, learning_rate=gb.Averaging(), sampling=0.5).fit(x, y)
+    with pytest.raises(gb.InputError, match=r"the trees of gb.Averaging\(\) are all fitted at the start"):
+        passed(forest).set_params(learning_rate=0.1).refit(x, y)
+
+
+def test_no_file_is_written_that_could_not_be_read(regression_data: Any, tmp_path: Any) -> None:
+    x, y = regression_data
+    path = tmp_path / "model.json"
+    model = gb.GradientBoostingRegressor(n_estimators=1, **FEW).fit(x, y)
+    model.set_params(learning_rate=gb.Averaging(), posterior_samples=3)
+    for write in (model.save_model, lambda _: gb.dumps(model)):
+        with pytest.raises(gb.InputError, match=r"posterior_samples: draws come from .* as they were for the fit"):
+            write(path)
+    assert not path.exists()
+    model.set_params(posterior_samples=None).save_model(path)
+    np.testing.assert_array_equal(gb.load_model(path).predict(x), model.predict(x))
+
+
+def test_intervals_are_those_of_the_fit_whatever_langevin_is_set_to_later(regression_data: Any) -> None:
+    x, y = regression_data
+    model = gb.GradientBoostingRegressor("gaussian_nll", n_estimators=2, **FEW).fit(x[:80], y[:80])
+    before, calibrated = model.predict_interval(x), gb.conformal(model, x[80:], y[80:]).predict_interval(x)
+    model.set_params(langevin=gb.Langevin())
+    np.testing.assert_array_equal(model.predict_interval(x), before)
+    np.testing.assert_array_equal(gb.conformal(model, x[80:], y[80:]).predict_interval(x), calibrated)
 
 
 def test_contradictions_are_named(regression_data: Any, tmp_path: Any) -> None:

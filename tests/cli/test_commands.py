@@ -100,6 +100,20 @@ def test_text_labels_are_classes_and_proba_has_a_column_for_each(
     assert labels == [["one", "three", "two"][i] for i in shares.argmax(axis=1)]
 
 
+@pytest.mark.parametrize(
+    ("cell", "row", "seen"), [("unknown", 7, "'unknown'"), (None, 0, "'0,5'")], ids=["word", "commas"]
+)
+def test_a_column_of_numbers_with_text_in_it_is_not_taken_for_labels(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], cell: str | None, row: int, seen: str
+) -> None:
+    prices = [f"{i}.5" if cell else f"{i},5" for i in range(40)]
+    prices[7] = cell or prices[7]
+    path = tmp_path / "prices.csv"
+    path.write_text("size;price\n" + "".join(f"{i};{price}\n" for i, price in enumerate(prices)))
+    assert main(["train", str(path), "--sep", ";", "--target", "price"]) == 2
+    assert f"most are numbers, but row {row} holds {seen}" in capsys.readouterr().err
+
+
 NOISY = ["--langevin", "--temperature", "2", "--shrinkage", "0.1", "--random-from", "5", "--posterior-samples", "4"]
 
 

@@ -89,10 +89,21 @@ def test_starts(loss: Any) -> None:
     start = loss.start(y, np.ones(5))
     offset = np.stack([np.full(5, 2.0), np.full(5, 0.25)])
     beside = loss.start_beside(y, np.ones(5), offset)
-    if not isinstance(loss, NegativeBinomialNLL):
-        np.testing.assert_allclose(beside, start - [2.0, 0.25], rtol=1e-6)
+    np.testing.assert_allclose(beside, start - [2.0, 0.25], rtol=1e-6)
     assert np.isfinite(loss.start(np.full(3, 2.0), np.ones(3))).all()
     assert np.isfinite(beside).all()
+
+
+def test_counts_start_at_their_rate_beside_exposures() -> None:
+    """y has the mean 3 e^o and the variance of the shape 2, whatever the offset o of a row."""
+    rng = np.random.default_rng(0)
+    offset = np.stack([rng.uniform(-1.0, 1.0, 20_000), np.zeros(20_000)])
+    y = rng.poisson(3.0 * np.exp(offset[0]) * rng.gamma(2.0, 0.5, 20_000)).astype(float)
+    rate, shape = np.exp(NegativeBinomialNLL().start_beside(y, np.ones(20_000), offset))
+    assert rate == pytest.approx(y.sum() / np.exp(offset[0]).sum(), rel=1e-6)
+    assert shape == pytest.approx(2.0, rel=0.1)
+    for far in (900.0, -900.0):
+        assert np.isfinite(NegativeBinomialNLL().start_beside(y, np.ones(20_000), np.full((2, 20_000), far))).all()
 
 
 def test_gamma_starts_at_the_likeliest_shape() -> None:

@@ -215,6 +215,25 @@ def test_what_theory_says_of_it() -> None:
     assert model.fit_report_.edges is None
 
 
+@pytest.mark.parametrize(
+    "constraint", [{"monotonic_cst": {0: 1, 2: -1}}, {"interaction_cst": [[0, 1], [2, 3]]}], ids=["monotone", "sets"]
+)
+def test_trees_of_a_model_to_continue_that_are_free_are_warned_of(constraint: dict[str, Any], tmp_path: Path) -> None:
+    (name,) = constraint
+    x, y = problem(0, 60)
+    held_to, free = (gb.GradientBoostingRegressor(n_estimators=2, **params) for params in (constraint, {}))
+    free.fit(x, y).save_model(tmp_path / "free.json")
+    for start in (free, tmp_path / "free.json"):
+        with pytest.warns(UserWarning, match=f"{name}: the 2 rounds of the model to continue .* {name}=None"):
+            clone(held_to).fit(x, y, init_model=start)
+    with pytest.warns(UserWarning, match=f"{name}: the 2 rounds"):
+        clone(free).set_params(warm_start=True).fit(x, y).set_params(n_estimators=3, **constraint).fit(x, y)
+    held_to.fit(x, y).save_model(tmp_path / "held.json")
+    clone(held_to).fit(x, y, init_model=held_to)
+    clone(held_to).fit(x, y, init_model=tmp_path / "held.json")
+    clone(free).fit(x, y, init_model=held_to)
+
+
 def test_values_in_order_are_left_alone_and_others_are_parted() -> None:
     x, y = problem(0, 300)
     tree = gb.GradientBoostingRegressor(n_estimators=1, monotonic_cst=DIRECTIONS).fit(x, y).ensemble_.trees[0]

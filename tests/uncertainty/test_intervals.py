@@ -94,7 +94,7 @@ def test_crps_is_the_integral_of_its_definition() -> None:
         (lambda: gb.posterior.interval_score([1.0], [[0.0, 1.0]] * 2, 0.5), "y: must hold one target for each of 2"),
         (lambda: gb.posterior.interval_score([1.0], [0.0], 0.5), "bounds: must be two numbers"),
         (lambda: gb.posterior.interval_score([np.nan], [[0.0, 1.0]], 0.5), "y: must be finite numbers"),
-        (lambda: gb.posterior.crps([1.0], [1.0], [0.0]), "std: must be positive"),
+        (lambda: gb.posterior.crps([1.0], [1.0], [0.0]), "std: must be positive; the least is 0.0"),
         (lambda: gb.posterior.crps([1.0], [1.0, 2.0], [1.0]), "mean, std: one for each of 1 rows"),
         (lambda: gb.posterior.interval_calibration(3, [[1.0]], [1.0]), "model: must have predict_interval"),
         (lambda: gb.plot.intervals(3, [[1.0]]), "model: must have predict_interval"),

@@ -64,6 +64,10 @@ class ArrayLoss(BaseLoss, ABC):
         """F_0. Raises RecipeError if the user's function returns anything but finite numbers."""
         return first_scores(self.functions.first_score, y, weight, self.n_outputs)
 
+    def start_beside(self, y: Array, weight: Array, offset: Array) -> Array:
+        """F_0 beside the (k, n) offsets: the user's start as it is."""
+        return self.start(y, weight)
+
     def inverse_link(self, scores: Array) -> Array:
         """(k, n) scores to (n,) or (n, m) predictions. Raises RecipeError if the user's function gives other shapes."""
         return predictions(self.functions.link, scores)

@@ -60,7 +60,7 @@ def custom(
         name: name of the loss; the name of ``value`` if not given.
         inverse_link: (n,) scores to (n,) predictions; the scores themselves if not given.
         start: the score before the first tree, 0 if not given; "minimise" searches for the constant of least loss
-            (on at most 10,000 rows); a function (y, weight) -> number computes it.
+            (on at most 10,000 rows, beside their ``init_score``); a function (y, weight) -> number computes it.
         smoothness: the largest second derivative, if known: permits the constant step.
         convex: True if the loss is convex in f.
         check_derivatives: compare gradient, curvature, smoothness and convexity with finite differences at some rows
@@ -155,8 +155,14 @@ class Custom(BaseLoss):
     def start(self, y: Array, weight: Array) -> Array:
         """F_0. Raises RecipeError if the search finds no minimum."""
         if self.first_score == "minimise":
-            return constant(self._least_constant(np.asarray(y), np.asarray(weight)))
+            return constant(self._least_constant(np.asarray(y), np.asarray(weight), np.zeros(len(y))))
         return first_scores(self.first_score, y, weight, self.n_outputs)
+
+    def start_beside(self, y: Array, weight: Array, offset: Array) -> Array:
+        """F_0 beside the (k, n) offsets: the constant of least loss, or the user's start as it is."""
+        if self.first_score == "minimise":
+            return constant(self._least_constant(np.asarray(y), np.asarray(weight), np.asarray(offset)[0]))
+        return self.start(y, weight)
 
     def inverse_link(self, scores: Array) -> Array:
         """(k, n) scores to (n,) or (n, m) predictions. Raises RecipeError if the user's function gives other shapes."""
@@ -190,13 +196,13 @@ class Custom(BaseLoss):
                 check_hessian(gradient, hessian, y, score, of)
             check_facts(gradient, self.smoothness, self.convex, y, score)
 
-    def _least_constant(self, y: Array, weight: Array) -> float:
+    def _least_constant(self, y: Array, weight: Array, offset: Array) -> float:
         by = max(1, math.ceil(len(y) / _SEARCH_ROWS))
-        rows = list(zip(y[::by].tolist(), weight[::by].tolist(), strict=True))
+        rows = list(zip(y[::by].tolist(), weight[::by].tolist(), offset[::by].tolist(), strict=True))
         value = self.functions[0]
 
         def total(f: float) -> float:
-            loss_sum = math.fsum(w * value(t, f) for t, w in rows)
+            loss_sum = math.fsum(w * value(t, f + o) for t, w, o in rows)
             if math.isnan(loss_sum):
                 raise RecipeError(f"start: {self.name} is not a number at the score {f!r}; give start a number.")
             return loss_sum

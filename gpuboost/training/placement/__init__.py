@@ -1,1 +1,1 @@
-"""Where a fit runs: its device, backend and shards."""
+"""Placement of a fit: its device, its backend and its shards."""
