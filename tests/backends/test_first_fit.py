@@ -143,6 +143,8 @@ def test_other_fits_are_left_to_kernels(
     x[:, 2] = rng.integers(0, 4, 60)
     for more in ({"learners": gb.RandomByNode(0.5)}, {"categorical_features": [2]}, {"reg_alpha": 1.0}):
         gb.GradientBoostingRegressor(n_estimators=1, device="cpu", n_jobs=2, **more).fit(x, x[:, 0])
+    wide = rng.normal(size=(600, 400))  # whose sums by NumPy would take a gigabyte
+    gb.GradientBoostingRegressor(n_estimators=1, device="cpu", n_jobs=2).fit(wide, wide[:, 0])
     assert machine.processes == []
 
 

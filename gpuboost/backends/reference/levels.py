@@ -20,6 +20,8 @@ from gpuboost.types import Array, Candidates, Cuts, Limits, Nodes, Structure, Ta
 OF_ROW, OF_VALUE, OF_CELL, OF_STEP = 1e-6, 35e-9, 25e-9, 2e-4
 """Seconds for each row of a tree, for each value that a level reads, for each bin of each feature of each leaf, and for
 each leaf that is split by itself"""
+MOST_CELLS = 1 << 21
+"""Bins of the features of a level's nodes together, up to which their sums and gains take some 200 MB"""
 
 _NODE = np.dtype(
     [(name, np.int64) for name in ("g", "h", "count", "depth", "feature", "bin", "missing_left", "left", "right")]
@@ -34,11 +36,22 @@ def are_plain(cuts: Cuts, limits: Limits) -> bool:
     return not limits.signed and free and not drawn and not cuts.is_categorical.any()
 
 
+def are_small(n: int, cuts: Cuts, limits: Limits) -> bool:
+    """True if NumPy has memory for such trees of n rows."""
+    at_once: int = 2 if limits.growth == "leafwise" else _leaves(n, limits)
+    return at_once * cuts.n_features * (int(cuts.n_bins.max(initial=0)) + 1) <= MOST_CELLS
+
+
 def seconds(n: int, d: int, limits: Limits) -> float:
     """About the time that a tree of n rows and d features takes."""
-    leaves: int = min(limits.max_leaves, n, 2 ** min(limits.max_depth, 30))
+    leaves = _leaves(n, limits)
     steps = leaves * (OF_STEP + n * 1e-8) if limits.growth == "leafwise" else 0.0
     return steps + n * (OF_ROW + d * min(limits.max_depth, leaves) * OF_VALUE) + leaves * d * 256 * OF_CELL
+
+
+def _leaves(n: int, limits: Limits) -> int:
+    leaves: int = min(limits.max_leaves, n, 2 ** min(limits.max_depth, 30))
+    return leaves
 
 
 def grow(

@@ -48,10 +48,12 @@ def by_numpy_first(threads: int, recipe: Recipe, rows: Any, cuts: Cuts, watched:
     from gpuboost.backends.reference import levels
     from gpuboost.backends.reference.backend import Reference
 
-    limits = recipe.growth.limits
-    of_tree = levels.seconds(rows.shape[0], cuts.n_features, limits)
+    limits, n = recipe.growth.limits, rows.shape[0]
+    if not (levels.are_plain(cuts, limits) and levels.are_small(n, cuts, limits)):
+        return None
+    of_tree = levels.seconds(n, cuts.n_features, limits)
     seconds = recipe.rounds * (recipe.loss.n_outputs * of_tree + watched * OF_VALUE)
-    return Reference(levels.grow) if levels.are_plain(cuts, limits) and FIRST_FITS.take(seconds, parts) else None
+    return Reference(levels.grow) if FIRST_FITS.take(seconds, parts) else None
 
 
 def _parts_of(recipe: Recipe) -> list[str] | None:
