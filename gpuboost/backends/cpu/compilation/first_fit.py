@@ -10,7 +10,6 @@ import threading
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from gpuboost.backends.cpu.compilation.background import compile_kernel, levels_kind
 from gpuboost.backends.cpu.compilation.warm_up import start_process
 from gpuboost.backends.cpu.trees.small_trees import GENERAL, OBLIVIOUS
 from gpuboost.kernels.disk_cache.folders import is_noted, note
@@ -120,6 +119,8 @@ FIRST_FITS = FirstFits()
 
 def compile_levels(part: str) -> None:
     """Compile the kernel that grows the trees of this part, if it is another than those of ``PLAIN``."""
+    from gpuboost.backends.cpu.compilation.background import compile_kernel, levels_kind  # it imports predictions
+
     variant = PARTS[part].variant
     if variant is not None:
         compile_kernel(levels_kind(variant, categorical=False))
