@@ -34,8 +34,7 @@ PARTS = {
     "importance": FitKernels(2.5, "sampling=gb.MVS(0.5)"),
     "noise": FitKernels(1.0, "langevin=gb.Langevin(allow_unproven=True)"),
 }
-"""Every fit needs those of ``PLAIN``. The helper process of a first fit with kernels notes them, too, when they are on
-disk."""
+"""Every fit needs those of ``PLAIN``, which the process of ``warm_up.compile_share`` notes as well."""
 
 _RUN = """\
 import json, sys
