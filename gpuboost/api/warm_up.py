@@ -182,6 +182,7 @@ FIRST_FIT_PARTS = {
     "regression": ("plain",),
     "classification": ("plain",),
     "multiclass": ("plain",),
+    "categories": ("categories",),
     "oblivious": ("oblivious",),
     "stumps": ("stumps",),
     "min_samples_leaf": ("min_samples_leaf",),

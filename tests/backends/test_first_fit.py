@@ -107,6 +107,8 @@ FITS: list[dict[str, Any]] = [
     {"sampling": gb.MVS(0.5), "growth": "leafwise"},
     {"langevin": gb.Langevin(allow_unproven=True)},
     {"loss": "absolute_error"},
+    {"categorical_features": [2, 3]},
+    {"categorical_features": [2], "growth": "oblivious", "max_depth": 3, "sampling": 0.7},
 ]
 """Parameters of fits that NumPy makes"""
 
@@ -124,7 +126,8 @@ def test_models_are_those_of_the_kernels(
     machine: Machine, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     x, weight = rng.normal(size=(150, 4)), rng.integers(0, 3, 150).astype(float)
-    y = x[:, 0] * x[:, 1]
+    x[:, 2:] = rng.integers(0, [3, 7], (150, 2))
+    y = x[:, 0] * x[:, 1] + x[:, 3]
     x[rng.random(x.shape) < 0.1] = np.nan
     by_kernels, grown = models(x, y, weight), list[int]()
     grow = levels.grow
@@ -132,7 +135,7 @@ def test_models_are_those_of_the_kernels(
     monkeypatch.setattr(first_fit, "FIRST_FITS", FirstFits())
     assert models(x, y, weight) == by_kernels
     assert len(grown) > 4 * 3 + 4 * len(FITS)
-    assert len(machine.processes) == 1
+    assert ["categorical_features=[0], )" in text for text in machine.programs] == [False]
 
 
 def test_other_fits_are_left_to_kernels(
@@ -140,8 +143,7 @@ def test_other_fits_are_left_to_kernels(
 ) -> None:
     monkeypatch.setattr(first_fit, "FIRST_FITS", FirstFits())
     x = rng.normal(size=(60, 3))
-    x[:, 2] = rng.integers(0, 4, 60)
-    for more in ({"learners": gb.RandomByNode(0.5)}, {"categorical_features": [2]}, {"reg_alpha": 1.0}):
+    for more in ({"learners": gb.RandomByNode(0.5)}, {"reg_alpha": 1.0}):
         gb.GradientBoostingRegressor(n_estimators=1, device="cpu", n_jobs=2, **more).fit(x, x[:, 0])
     wide = rng.normal(size=(600, 400))  # whose sums by NumPy would take a gigabyte
     gb.GradientBoostingRegressor(n_estimators=1, device="cpu", n_jobs=2).fit(wide, wide[:, 0])
@@ -149,15 +151,29 @@ def test_other_fits_are_left_to_kernels(
 
 
 def test_warm_up_has_all_parts() -> None:
-    assert {part for parts in warm_up.FIRST_FIT_PARTS.values() for part in parts} == set(first_fit.PARTS)
+    both = {f"{part}-{first_fit.CATEGORIES}" for part in first_fit.OF_TREES}  # a kind for each would be too many
+    assert {part for parts in warm_up.FIRST_FIT_PARTS.values() for part in parts} == set(first_fit.PARTS) - both
     assert warm_up.FIRST_FIT_PARTS.keys() <= warm_up.KINDS.keys()
 
 
+def test_fits_of_categorical_columns_have_processes_of_their_own(machine: Machine) -> None:
+    fits, parts = FirstFits(), ("categories", "oblivious-categories", "sampling")
+    assert fits.take(0.1, parts)
+    machine.processes[0].code = 0
+    assert fits.take(0.1, ("plain", "sampling"))
+    for part, more in (("oblivious-categories", "growth='oblivious'"), ("sampling", "sampling=0.5")):
+        assert f"fit({part!r}, categorical_features=[0], {more})" in machine.programs[0]
+    assert "fit('plain', )" in machine.programs[1]
+    assert "categorical_features" not in machine.programs[1]
+
+
 @pytest.mark.slow
-def test_the_process_notes_what_it_compiles() -> None:
+@pytest.mark.parametrize(
+    "asked", [("plain", "oblivious", "sampling", "noise"), ("categories", "min_samples_leaf-categories")]
+)
+def test_the_process_notes_what_it_compiles(asked: tuple[str, ...]) -> None:
     """The program itself, with the kernels of this process's cache."""
-    asked = "plain", "oblivious", "sampling", "noise"
-    program = first_fit._RUN + "".join(f"fit({part!r}, {first_fit.PARTS[part].parameters})\n" for part in asked)
+    program = first_fit.program(asked, categorical="categories" in asked)
     program = program.replace("first_fit.note_kernels(part)", "print(part)")
     command = [sys.executable, "-c", program, json.dumps(sys.path)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)

@@ -9,7 +9,7 @@ from support.builders import GRADIENT_KINDS, random_case, random_gradients, stru
 from support.examples import examples
 
 from gpuboost.backends.reference import growth, levels
-from gpuboost.types import Candidates, Limits, Target
+from gpuboost.types import CATEGORY_LIMITS, Candidates, CategoryLimits, Limits, Target
 
 limits = st.builds(
     Limits,
@@ -20,6 +20,9 @@ limits = st.builds(
     reg_lambda=st.sampled_from([0.0, 1e-6, 1.0, 10.0]),
     min_split_gain=st.sampled_from([0.0, 0.01, 5.0]),
     growth=st.sampled_from(["depthwise", "leafwise", "oblivious"]),
+    categories=st.sampled_from(
+        [CATEGORY_LIMITS, CategoryLimits(1.0, 0.0, 1.0, 1.0), CategoryLimits(0.5, 2.0, 3.0, 9.0)]
+    ),
 )
 
 
@@ -32,17 +35,25 @@ limits = st.builds(
     limits,
     st.booleans(),
     st.sampled_from([None, None, 0.5]),
+    st.sampled_from([0.0, 0.0, 0.5, 1.0]),
 )
 def test_levels_are_the_definition(
-    seed: int, n: int, d: int, kind: str, limit: Limits, whole: bool, drawn: float | None
+    seed: int,
+    n: int,
+    d: int,
+    kind: str,
+    limit: Limits,
+    whole: bool,
+    drawn: float | None,
+    categorical: float,
 ) -> None:
     rng, weights = np.random.default_rng(seed), "whole" if whole else "none"
-    data = random_case(seed, n, d, missing=0.2 * (seed % 2), categorical=0.0, weights=weights).data
+    data = random_case(seed, n, d, missing=0.2 * (seed % 2), categorical=categorical, weights=weights).data
     rows = None if drawn is None else np.flatnonzero(rng.random(n) < drawn).astype(np.int32)
     multiplicity = data.multiplicity if rows is None or data.multiplicity is None else data.multiplicity[rows]
     target = Target(0, rows, random_gradients(rng, n if rows is None else len(rows), kind, multiplicity))
     features = np.sort(rng.permutation(d)[: rng.integers(1, d + 1)]).astype(np.int32)
     candidates = Candidates(features)
-    assert levels.are_plain(data.cuts, limit)
+    assert levels.are_plain(limit)
     found, expected = (one.grow(data, target, 0, candidates, limit) for one in (levels, growth))
     assert structure_bytes(found) == structure_bytes(expected)

@@ -1,18 +1,17 @@
 """Growth of plain trees by NumPy, several nodes at once: the trees of ``growth``, bit for bit.
 
-Plain: every cut of every numeric feature competes, and leaf values are -G / (H + lambda) alone. A tree of a thousand
+Plain: every candidate of every feature competes, and leaf values are -G / (H + lambda) alone. A tree of a thousand
 rows takes some milliseconds, a hundredth of the time of the definition.
 """
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import numpy as np
 
 from gpuboost.backends.numerics.exact_sums import integers
 from gpuboost.backends.prediction.routing import dense_rows
 from gpuboost.backends.reference import growth
+from gpuboost.backends.reference.level_candidates import CutCandidates, GainRules, SetCandidates
 from gpuboost.backends.reference.splits import NOISE
 from gpuboost.keys import Key
 from gpuboost.types import Array, Candidates, Cuts, Limits, Nodes, Structure, Target, TrainingSet
@@ -25,15 +24,15 @@ MOST_CELLS = 1 << 21
 
 _NODE = np.dtype(
     [(name, np.int64) for name in ("g", "h", "count", "depth", "feature", "bin", "missing_left", "left", "right")]
-    + [("gain", np.float64)]
+    + [("gain", np.float64), ("left_set", np.uint32, 8)]
 )
 
 
-def are_plain(cuts: Cuts, limits: Limits) -> bool:
+def are_plain(limits: Limits) -> bool:
     """True if NumPy grows such trees, with ``Candidates`` that are features only."""
     free = limits.interactions is None and limits.forced is None and limits.costs is None and not limits.bounded
     drawn = limits.extra_trees or limits.random_strength > 0.0
-    return not limits.signed and free and not drawn and not cuts.is_categorical.any()
+    return not limits.signed and free and not drawn
 
 
 def are_small(n: int, cuts: Cuts, limits: Limits) -> bool:
@@ -59,7 +58,7 @@ def grow(
 ) -> Structure:
     """See ``Backend.grow``: by NumPy if the tree is plain."""
     every = candidates.root is None and candidates.by_node is None and candidates.cuts is None
-    if not (every and are_plain(data.cuts, limits)) or candidates.chooses_by_more or key:
+    if not (every and are_plain(limits)) or candidates.chooses_by_more or key:
         return growth.grow(data, target, output, candidates, limits, key)
     tree = _Tree(data, target, output, candidates.features, limits)
     new = np.zeros(1, np.int64)
@@ -69,48 +68,38 @@ def grow(
     return tree.structure(target, output)
 
 
-@dataclass(frozen=True, slots=True)
-class _Sums:
-    """Sums of g, h and rows of q nodes, by bins of d features."""
-
-    left: Array  # (3, q, d, b) int64: of values up to each bin
-    missing: Array  # (3, q, d): of missing values
-    total: Array  # (3, q, 1, 1)
-
-    def lefts(self, missing_left: int) -> Array:
-        """(3, q, d, b) of the left side of each cut."""
-        return self.left + self.missing[..., None] if missing_left else self.left
-
-    @property
-    def of_level(self) -> _Sums:
-        """Those of all nodes together, as one."""
-        return _Sums(*(sums.sum(axis=1, keepdims=True) for sums in (self.left, self.missing, self.total)))
-
-
 class _Tree:
     """A growing tree: its nodes, and the node of each row. A node has its best split before it is split by it."""
 
     def __init__(self, data: TrainingSet, target: Target, output: int, features: Array, limits: Limits) -> None:
         self._g, self._h, self._units = integers(target.gradients, output)
-        self._features, self._limits = features, limits
-        self._n_bins = data.cuts.n_bins[features].astype(np.int64)
+        categorical, d = data.cuts.is_categorical[features], len(features)
+        numeric_first = np.argsort(categorical, kind="stable")
+        self._places = np.argsort(numeric_first)  # of the features, increasing
+        self._features, self._limits = features[numeric_first], limits
+        self._n_numeric = int(np.count_nonzero(~categorical))
+        kinds = (CutCandidates, slice(0, self._n_numeric)), (SetCandidates, slice(self._n_numeric, d))
+        self._kinds = [(kind, part) for kind, part in kinds if part.start < part.stop]
+        self._n_bins = data.cuts.n_bins[self._features].astype(np.int64)
         bins = dense_rows(data.bins)
-        self._bins = (bins if target.rows is None else bins[target.rows])[:, features].astype(np.int64)
+        self._bins = (bins if target.rows is None else bins[target.rows])[:, self._features].astype(np.int64)
         self._node_of_row = np.zeros(len(self._g), np.int64)
         self._nodes = np.zeros(1, _NODE)
         self._nodes["feature"] = -1
         for name, total in (("g", self._g.sum()), ("h", self._h.sum()), ("count", len(self._g))):
             self._nodes[name] = total
+        rows_per_h = target.gradients.weight / max(int(self._nodes["h"][0]), 1)
+        self._rules = GainRules(self._units, limits, rows_per_h)
 
     def find_splits(self, new: Array) -> None:
         """Find the best split of each of these nodes, or, of a symmetric tree, of all of them together."""
         level = new[self._may_split(self._nodes[new])]
         if not len(level):
             return
-        sums = self._sums_of(level)
-        feature, bin, missing_left, gain = self._shared(sums) if self._limits.symmetric else self._own(sums)
-        self._nodes["feature"][level], self._nodes["bin"][level] = feature, bin
-        self._nodes["missing_left"][level], self._nodes["gain"][level] = missing_left, gain
+        sums, total = self._sums_of(level)
+        found = self._shared(sums, total) if self._limits.symmetric else self._own(sums, total)
+        for name, values in zip(("feature", "bin", "missing_left", "left_set", "gain"), found, strict=True):
+            self._nodes[name][level] = values
 
     def chosen(self) -> Array:
         """The nodes to split next, increasing: those of the largest gains, the older one of equals first."""
@@ -136,6 +125,9 @@ class _Tree:
         feature = parent["feature"]
         code = self._bins[rows, feature]
         is_left = np.where(code == self._n_bins[feature], parent["missing_left"] == 1, code <= parent["bin"])
+        if self._n_numeric < len(self._features):
+            in_set = np.flatnonzero((feature >= self._n_numeric) & (code < self._n_bins[feature]))
+            is_left[in_set] = _in_set(parent["left_set"][in_set], code[in_set])
         child = self._node_of_row[rows] = np.where(is_left, parent["left"], parent["right"])
         for name, values in (("g", self._g[rows]), ("h", self._h[rows]), ("count", np.ones(len(rows)))):
             nodes[name][first:] = np.bincount(child, values, size)[first:]  # float64 holds these sums exactly
@@ -153,7 +145,7 @@ class _Tree:
             gain=np.where(is_leaf, 0.0, nodes["gain"]),
             cover=nodes["h"] * unit_h,
             count=nodes["count"].copy(),
-            left_set=np.zeros((len(nodes), 8), np.uint32),
+            left_set=np.where(is_leaf[:, None], np.uint32(0), nodes["left_set"]),
         )
         sums = (nodes["g"] * unit_g, nodes["h"] * unit_h) if target.gives_leaf_sums else None
         leaves = self._node_of_row.astype(np.int32) if target.rows is None else None
@@ -169,94 +161,86 @@ class _Tree:
         may: Array = (nodes["depth"] < limits.max_depth) & many & heavy
         return may
 
-    def _sums_of(self, level: Array) -> _Sums:
+    def _sums_of(self, level: Array) -> tuple[Array, Array]:
+        """Sums of these nodes by bins (s, q, d, b), and of all their rows (s, q, 1, 1)."""
         place = np.full(len(self._nodes), -1)
         place[level] = np.arange(len(level))
         rows = np.flatnonzero(place[self._node_of_row] >= 0)
         q, d, b = len(level), len(self._features), int(self._n_bins.max()) + 1
         cells = (place[self._node_of_row[rows]][:, None] * d + np.arange(d)) * b + self._bins[rows]
         cells, size = cells.ravel(), q * d * b
-        sums = np.zeros((3, q, d, b), np.int64)
+        names = ("g", "h", "count") if self._rules.counts else ("g", "h")
+        sums = np.empty((len(names), size), np.int64)
         for column, values in enumerate((self._g, self._h)):  # float64 holds these sums exactly
-            sums[column] = np.bincount(cells, np.repeat(values[rows], d), size).reshape(q, d, b)
-        if self._limits.min_samples_leaf > 1:
-            sums[2] = np.bincount(cells, minlength=size).reshape(q, d, b)
-        features, nodes = np.arange(d), self._nodes[level]
-        missing = sums[:, :, features, self._n_bins].copy()
-        sums[:, :, features, self._n_bins] = 0
-        total = np.stack([nodes["g"], nodes["h"], nodes["count"]])[:, :, None, None]
-        return _Sums(np.cumsum(sums, axis=3), missing, total)
+            sums[column] = np.bincount(cells, np.repeat(values[rows], d), size)
+        if self._rules.counts:
+            sums[2] = np.bincount(cells, minlength=size)
+        total = np.stack([self._nodes[name][level] for name in names])
+        return sums.reshape(-1, q, d, b), total[:, :, None, None]
 
-    def _own(self, sums: _Sums) -> tuple[Array, ...]:
-        """Feature, bin, side of missing values and gain of the best split of each node; feature -1 without one."""
-        gains = [self._gains(sums.lefts(way), sums.total, real, -np.inf) for way, real in enumerate(self._cuts(sums))]
-        parent = self._score(*sums.total[:2, :, 0, 0])
-        least = np.maximum(self._limits.min_split_gain, NOISE * np.abs(parent))
-        return self._best(np.stack(gains, axis=-1), least, sums)
+    def _own(self, sums: Array, total: Array) -> tuple[Array, ...]:
+        """Feature, bin, side of missing values, left set and gain of each node's best split; feature -1 without one."""
+        kinds, gains, least = self._candidates(sums), list[Array](), list[Array]()
+        for kind in kinds:
+            gains.append(self._rules.gains(kind.own, total, kind.real, kind.ridge, -np.inf))
+            parent = self._rules.score(total[0], total[1], kind.ridge)[..., 0]
+            least.append(np.maximum(self._limits.min_split_gain, NOISE * np.abs(parent)))
+        return self._best(kinds, gains, least, total)
 
-    def _shared(self, sums: _Sums) -> tuple[Array, ...]:
+    def _shared(self, sums: Array, total: Array) -> tuple[Array, ...]:
         """The same, of the split that all share: the largest sum of gains, 0 for a node that may not have it."""
-        level = sums.of_level
-        gains = [
-            np.where(real[0], _in_order(self._gains(sums.lefts(way), sums.total, real, 0.0)), -np.inf)
-            for way, real in enumerate(self._cuts(level))
-        ]
-        parents = _in_order(self._score(*sums.total[:2, :, 0, 0]))
-        least = np.maximum(self._limits.min_split_gain, NOISE * parents)
-        found = self._best(np.stack(gains, axis=-1)[None], np.array([least]), level)
-        feature, bin, missing_left, _ = (column[0] for column in found)
+        kinds, gains, least = self._candidates(sums.sum(axis=1, keepdims=True)), list[Array](), list[Array]()
+        for kind, (_, part) in zip(kinds, self._kinds, strict=True):
+            of_nodes = self._rules.gains(kind.lefts(sums[:, :, part]), total, kind.real, kind.ridge, 0.0)
+            gains.append(np.where(kind.real, _in_order(of_nodes), -np.inf))
+            parents = _in_order(self._rules.score(total[0], total[1], kind.ridge)[..., 0])
+            least.append(np.maximum(self._limits.min_split_gain, NOISE * parents)[None])
+        found = self._best(kinds, gains, least, total.sum(axis=1, keepdims=True))
+        feature, bin, missing_left, left_set = (column[0] for column in found[:4])
         if feature < 0:
             return found
-        left = sums.lefts(missing_left)[:, :, feature, bin, None, None]
-        gain = self._gains(left, sums.total, np.True_, 0.0)[:, 0, 0]
-        return (*(np.full(len(gain), same) for same in (feature, bin, missing_left)), gain)
+        codes, is_set = np.arange(sums.shape[3]), feature >= self._n_numeric
+        is_left = _in_set(left_set, codes) if is_set else codes <= bin
+        is_left[self._n_bins[feature]] = missing_left
+        left = sums[:, :, feature, is_left].sum(axis=2)[..., None, None]
+        ridge = kinds[-1].ridge[:, feature - self._n_numeric, None] if is_set else kinds[0].ridge
+        gain = self._rules.gains(left, total, np.True_, ridge, 0.0)[:, 0, 0]
+        return (*(np.repeat(column, len(gain), axis=0) for column in found[:4]), gain)
 
-    def _best(self, gains: Array, least: Array, sums: _Sums) -> tuple[Array, ...]:
-        """Find the first of the largest of (q, d, b, ways) gains that is above ``least`` (q,)."""
-        q, d, _, ways = gains.shape
-        flat = gains.reshape(q, d, -1)
-        place = flat.argmax(axis=2)  # the first of equals: lower cuts, and missing values right, first
-        best = np.take_along_axis(flat, place[..., None], axis=2)[..., 0]
-        best = np.where(best > least[:, None], best, 0.0)
-        feature, nodes = best.argmax(axis=1), np.arange(q)
-        bin, way = np.divmod(place[nodes, feature], ways)
-        left_h = sums.left[1, nodes, feature, bin]
-        heavier = left_h > sums.total[1, :, 0, 0] - left_h
-        missing_left = np.where(self._some_missing(sums)[nodes, feature], way == 1, heavier)
-        gain = best[nodes, feature]
-        return np.where(gain > 0.0, feature, -1), bin, missing_left.astype(np.int64), gain
+    def _candidates(self, sums: Array) -> list[CutCandidates | SetCandidates]:
+        """The candidates of numeric features, and those of categorical ones."""
+        return [kind(sums[:, :, part], self._n_bins[part], self._rules) for kind, part in self._kinds]
 
-    def _cuts(self, sums: _Sums) -> list[Array]:
-        """(q, d, b) bool, of the cuts with missing values right and, if there are any, with them left."""
-        some = self._some_missing(sums)[..., None]
-        cut, last = np.arange(sums.left.shape[3]), self._n_bins[None, :, None]
-        ways = [np.where(some, cut < last, cut < last - 1)]
-        return [*ways, some & (cut < last - 1)] if some.any() else ways
+    def _best(
+        self, kinds: list[CutCandidates | SetCandidates], gains: list[Array], least: list[Array], total: Array
+    ) -> tuple[Array, ...]:
+        """For each node, find the first of the largest gains that is above the least one for its feature."""
+        places = [of_kind.argmax(axis=2) for of_kind in gains]  # the first of equals
+        best = [
+            np.take_along_axis(of_kind, place[..., None], axis=2)[..., 0]
+            for of_kind, place in zip(gains, places, strict=True)
+        ]
+        above = [np.where(gain > needed, gain, 0.0) for gain, needed in zip(best, least, strict=True)]
+        of_features = np.concatenate(above, axis=1)[:, self._places]
+        q = len(of_features)
+        gain, feature = of_features.max(axis=1), self._places[of_features.argmax(axis=1)]
+        bin, missing_left, left_set = np.zeros(q, np.int64), np.zeros(q, np.bool_), np.zeros((q, 8), np.uint32)
+        for kind, place, (_, part) in zip(kinds, places, self._kinds, strict=True):
+            nodes = np.flatnonzero((feature >= part.start) & (feature < part.stop) & (gain > 0.0))
+            own = feature[nodes] - part.start
+            of_nodes = nodes, own, place[nodes, own]
+            bin[nodes], is_left, left_set[nodes] = kind.chosen(*of_nodes)
+            left_h = kind.own[1][of_nodes]
+            heavier = left_h > total[1, nodes, 0, 0] - left_h
+            missing_left[nodes] = np.where(kind.some_missing[nodes, own], is_left, heavier)
+        return np.where(gain > 0.0, feature, -1), bin, missing_left, left_set, gain
 
-    def _some_missing(self, sums: _Sums) -> Array:
-        """(q, d) bool: a node has rows with missing values. Rows of g = h = 0 are seen where rows are counted."""
-        seen = (sums.missing[0] != 0) | (sums.missing[1] != 0)
-        return seen | (sums.missing[2] != 0) if self._limits.min_samples_leaf > 1 else seen
 
-    def _gains(self, left: Array, total: Array, real: Array | np.bool_, without: float) -> Array:
-        """Gains of the cuts that are real, by the sums on their left; ``without`` where a side is not allowed."""
-        right = total - left
-        allowed = real & self._allowed(left) & self._allowed(right)
-        both = self._score(left[0][allowed], left[1][allowed]) + self._score(right[0][allowed], right[1][allowed])
-        gains = np.full(allowed.shape, without)
-        gains[allowed] = both - np.broadcast_to(self._score(*total[:2]), allowed.shape)[allowed]
-        return gains
-
-    def _allowed(self, side: Array) -> Array:
-        limits = self._limits
-        allowed = (side[1] > 0) & (side[1] * self._units[1] >= limits.min_child_weight)
-        return allowed if limits.min_samples_leaf <= 1 else allowed & (side[2] >= limits.min_samples_leaf)
-
-    def _score(self, g: Array, h: Array) -> Array:
-        """As ``splits._score``, of arrays."""
-        g = g * self._units[0]
-        score: Array = g * g / (h * self._units[1] + self._limits.reg_lambda)
-        return score
+def _in_set(words: Array, codes: Array) -> Array:
+    """True for codes (n,) in a set of 8 words, or in the sets (n, 8)."""
+    word = np.take_along_axis(np.broadcast_to(words, (len(codes), 8)), codes[:, None] >> 5, axis=1)[:, 0]
+    is_in: Array = (word >> (codes & 31).astype(np.uint32)) & 1 == 1
+    return is_in
 
 
 def _in_order(terms: Array) -> Array:

@@ -38,7 +38,7 @@ def by_numpy_first(threads: int, recipe: Recipe, rows: Any, cuts: Cuts, watched:
 
     rows: (n, d) numbers, or the Dataset that has them. watched: number of values of metrics in a round.
     """
-    parts = _parts_of(recipe)
+    parts = _parts_of(recipe, categorical=bool(cuts.is_categorical.any()))
     if parts is None or not (rows.is_array if isinstance(rows, Dataset) else isinstance(rows, np.ndarray)):
         return None
     with no_collection():
@@ -49,14 +49,14 @@ def by_numpy_first(threads: int, recipe: Recipe, rows: Any, cuts: Cuts, watched:
     from gpuboost.backends.reference.backend import Reference
 
     limits, n = recipe.growth.limits, rows.shape[0]
-    if not (levels.are_plain(cuts, limits) and levels.are_small(n, cuts, limits)):
+    if not (levels.are_plain(limits) and levels.are_small(n, cuts, limits)):
         return None
     of_tree = levels.seconds(n, cuts.n_features, limits)
     seconds = recipe.rounds * (recipe.loss.n_outputs * of_tree + watched * OF_VALUE)
     return Reference(levels.grow) if FIRST_FITS.take(seconds, parts) else None
 
 
-def _parts_of(recipe: Recipe) -> list[str] | None:
+def _parts_of(recipe: Recipe, *, categorical: bool) -> list[str] | None:
     """The kernels that the fit needs, as keys of ``first_fit.PARTS``; None if NumPy is not the way to it.
 
     It is for trees of a built-in loss of single rows, one after the other.
@@ -65,7 +65,7 @@ def _parts_of(recipe: Recipe) -> list[str] | None:
     own_loss = type(loss) is not CLASSES.get(loss.name) or is_list_loss(loss) or is_on_host(loss) or is_drawn(loss)
     if own_loss or recipe.base_learner is not None or recipe.permutations > 0 or recipe.averages:
         return None
-    parts = ["plain"]
+    parts = ["categories" if categorical else "plain"]
     for piece in (
         recipe.execution, recipe.step, recipe.multi_output, recipe.sampling, recipe.learners, recipe.langevin
     ):  # fmt: skip
@@ -74,4 +74,4 @@ def _parts_of(recipe: Recipe) -> list[str] | None:
         parts += _PARTS[type(piece)]
     stump = min(limits.max_leaves - 1, limits.max_depth) == 1
     of_limits = {"oblivious": limits.symmetric, "min_samples_leaf": limits.min_samples_leaf > 1, "stumps": stump}
-    return parts + [part for part, needed in of_limits.items() if needed]
+    return parts + [f"{part}-categories" if categorical else part for part, needed in of_limits.items() if needed]

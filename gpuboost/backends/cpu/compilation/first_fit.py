@@ -23,18 +23,24 @@ class FitKernels(NamedTuple):
     variant: str | None = None  # of the kernel that grows such trees, which two rounds do without
 
 
-PLAIN = "plain"
-PARTS = {
-    PLAIN: FitKernels(5.0, ""),
+PLAIN, CATEGORIES = "plain", "categories"
+OF_TREES = {
     "oblivious": FitKernels(2.5, "growth='oblivious'", OBLIVIOUS),
     "min_samples_leaf": FitKernels(1.5, "min_samples_leaf=2", GENERAL),
     "stumps": FitKernels(2.0, "max_depth=1"),
+}
+"""Kernels that trees of numeric features need in one form, and trees of categorical ones in another"""
+PARTS = {
+    PLAIN: FitKernels(5.0, ""),
+    CATEGORIES: FitKernels(6.0, ""),
+    **OF_TREES,
+    **{f"{part}-{CATEGORIES}": kernels for part, kernels in OF_TREES.items()},
     "features": FitKernels(0.5, "learners=0.5"),
     "sampling": FitKernels(1.5, "sampling=0.5"),
     "importance": FitKernels(2.5, "sampling=gb.MVS(0.5)"),
     "noise": FitKernels(1.0, "langevin=gb.Langevin(allow_unproven=True)"),
 }
-"""Every fit needs those of ``PLAIN``, which the process of ``warm_up.compile_share`` notes as well."""
+"""Every fit needs those of ``PLAIN`` or ``CATEGORIES`` first, which ``warm_up.compile_share`` notes as well."""
 
 _RUN = """\
 import json, sys
@@ -43,14 +49,14 @@ import numpy
 import gpuboost as gb
 from gpuboost.backends.cpu.compilation import first_fit
 first_fit.FIRST_FITS.end()
-x = numpy.random.default_rng(0).normal(size=(256, 2))
+x = numpy.random.default_rng(0).integers(0, 8, (256, 2)).astype(float)
 
 def fit(part, **parameters):
     first_fit.compile_levels(part)
-    for watched in None, [(x, x[:, 0] > 0)]:
+    for watched in None, [(x, x[:, 0] > 3)]:
         of_all = {"n_estimators": 2, "device": "cpu", **parameters}
         gb.GradientBoostingRegressor(**of_all).fit(x, x[:, 0], eval_set=watched)
-        gb.GradientBoostingClassifier(**of_all).fit(x, x[:, 0] > 0, eval_set=watched)
+        gb.GradientBoostingClassifier(**of_all).fit(x, x[:, 0] > 3, eval_set=watched)
         first_fit.note_kernels(part)
 
 """
@@ -79,7 +85,7 @@ class FirstFits:
             wanted = self._wanted(parts)
             if seconds > sum(self._left[part] for part in wanted):
                 return False
-            if not self._compiles(wanted):
+            if not self._compiles(wanted, CATEGORIES in parts):
                 self._left.update(dict.fromkeys(wanted, 0.0))
                 return False
             for part in wanted:
@@ -100,14 +106,13 @@ class FirstFits:
                 self._left[part] = 0.0
         return [part for part in parts if self._left[part] > 0.0]
 
-    def _compiles(self, parts: list[str]) -> bool:
+    def _compiles(self, parts: list[str], categorical: bool) -> bool:
         """True if a process compiles these, which is started if none runs. One runs at a time."""
         if not parts:
             return False
         if self._process is None or (self._process.poll() is not None and not self._compiled.issuperset(parts)):
             self._compiled = frozenset(parts)
-            fits = [f"fit({part!r}, {PARTS[part].parameters})\n" for part in parts]
-            self._process = start_process(_note(parts[-1]), _RUN + "".join(fits), background=True)
+            self._process = start_process(_note(parts[-1]), program(parts, categorical), background=True)
             if self._process is not None and self._process.stdin is not None:
                 self._process.stdin.close()  # nothing is sent to it
         return self._process is not None and self._process.poll() is None
@@ -116,13 +121,19 @@ class FirstFits:
 FIRST_FITS = FirstFits()
 
 
+def program(parts: Sequence[str], categorical: bool) -> str:
+    """Text of the process that compiles these parts, for data of categorical columns or of none."""
+    of_all = "categorical_features=[0], " if categorical else ""
+    return _RUN + "".join(f"fit({part!r}, {of_all}{PARTS[part].parameters})\n" for part in parts)
+
+
 def compile_levels(part: str) -> None:
     """Compile the kernel that grows the trees of this part, if it is another than those of ``PLAIN``."""
     from gpuboost.backends.cpu.compilation.background import compile_kernel, levels_kind  # it imports predictions
 
     variant = PARTS[part].variant
     if variant is not None:
-        compile_kernel(levels_kind(variant, categorical=False))
+        compile_kernel(levels_kind(variant, categorical=part.endswith(CATEGORIES)))
 
 
 def note_kernels(*parts: str) -> None:
@@ -132,4 +143,4 @@ def note_kernels(*parts: str) -> None:
 
 
 def _note(part: str) -> str:
-    return "small-numeric" if part == PLAIN else f"first-{part}"
+    return {PLAIN: "small-numeric", CATEGORIES: "small-categorical"}.get(part, f"first-{part}")
