@@ -1,12 +1,10 @@
 """The CPU in daily use, beside other libraries: small data, many small fits, first contact, latency, threads.
 
-Every library gets the same rows, trees, depth, rate, bins, L2 term and threads. Runs alternate, and the first of each
-is not counted. A ratio is our median over that of the fastest peer; CPU seconds are of all threads and processes.
+Every library gets the same rows, trees, depth, rate, bins, L2 term and threads.
 """
 
 from __future__ import annotations
 
-import math
 import os
 import signal
 import subprocess
@@ -18,137 +16,15 @@ from functools import partial
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import numpy as np
-
 from gpuboost.benchmarks.data.synthetic import higgs_like
+from gpuboost.benchmarks.harness.alternation import alternated, beside, columns, median, ratios, row, told
 from gpuboost.benchmarks.harness.cases import OURS, Setting
 from gpuboost.benchmarks.harness.experiments import Experiment, Finding, Options, Part
-from gpuboost.benchmarks.harness.measure import own_seconds
 from gpuboost.benchmarks.harness.peers import open_peer
 from gpuboost.benchmarks.harness.store import Array
+from gpuboost.benchmarks.suites.small_fits import fits, fits_of_categories, problem, variations
 
-PEERS = "xgboost", "lightgbm", "sklearn"
-SHAPES = (1_000, 10, 100), (1_000, 10, 1_000), (1_000, 50, 100), (5_000, 28, 100), (20_000, 28, 100), (20_000, 50, 200)
-"""Rows, features, trees"""
-
-DRAWN_SHAPES = (1_000, 10, 200), (5_000, 20, 200)
-ROWS = {
-    OURS: {"sampling": 0.5},
-    "xgboost": {"subsample": 0.5},
-    "lightgbm": {"bagging_fraction": 0.5, "bagging_freq": 1},
-}
-FEATURES = {OURS: {"learners": 0.5}, "xgboost": {"colsample_bytree": 0.5}, "lightgbm": {"feature_fraction": 0.5}}
-NODES = {
-    OURS: {"learners": "by node"}, "xgboost": {"colsample_bynode": 0.5}, "lightgbm": {"feature_fraction_bynode": 0.5},
-}  # fmt: skip
-RISING = {OURS: {"monotonic_cst": "first"}, **{name: {"monotone_constraints": "first"} for name in PEERS[:2]}}
-HALVES = {OURS: {"interaction_cst": "halves"}, "lightgbm": {"interaction_constraints": "halves"}}
-VARIATIONS: dict[str, tuple[int | None, dict[str, dict[str, Any]]]] = {
-    "half of the rows": (None, ROWS),
-    "half of the features": (None, FEATURES),
-    "half of the features of each node": (None, NODES),
-    "half of rows and features": (None, {name: {**ROWS[name], **FEATURES[name]} for name in ROWS}),
-    "GOSS": (None, {OURS: {"sampling": "GOSS"}, "lightgbm": {"data_sample_strategy": "goss"}}),
-    "one cut of each feature": (None, {OURS: {"extra_trees": True}, "lightgbm": {"extra_trees": True}}),
-    "20 rows a leaf": (None, {OURS: {"min_samples_leaf": 20}, "lightgbm": {"min_data_in_leaf": 20}}),
-    "L1 penalty of 0.5": (None, {OURS: {"reg_alpha": 0.5}, "xgboost": {"alpha": 0.5}, "lightgbm": {"lambda_l1": 0.5}}),
-    "rising with the first column": (None, RISING),
-    "31 leaves, leaf-wise": (31, {name: {} for name in (OURS, *PEERS)}),
-    "two sets of columns": (None, HALVES),
-    "path smoothing": (None, {name: {"path_smooth": 1.0} for name in (OURS, "lightgbm")}),
-    "oblivious": (None, {OURS: {"growth": "oblivious"}, "catboost": {}}),
-    "Langevin": (None, {OURS: {"langevin": "chain"}, "catboost": {"langevin": True}}),
-}
-"""Most leaves, if trees grow leaf-wise, and the options of each library that has them; of GOSS their defaults"""
-
-Seconds = dict[str, tuple[float, float]]  # library -> medians of (seconds, CPU seconds)
-
-
-def problem(n: int, d: int) -> tuple[Array, Array]:
-    """Two classes, by an interaction and a sum."""
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(n, d))
-    return x, (x[:, 0] * x[:, 1] + x[:, 2] + 0.5 * rng.normal(size=n) > 0).astype(np.float64)
-
-
-def alternated(runs: Mapping[str, Callable[[], Any]], repeats: int, tell: Callable[[str], None]) -> Seconds:
-    """Medians of ``repeats`` runs of each, in turn, after one that is not counted."""
-    taken: dict[str, list[tuple[float, float]]] = {name: [] for name in runs}
-    for turn in range(repeats + 1):
-        for name, run in runs.items():
-            tell(f"{name}, turn {turn}")
-            begun, cpu = time.perf_counter(), own_seconds()
-            run()
-            if turn:
-                taken[name].append((time.perf_counter() - begun, own_seconds() - cpu))
-    return {
-        name: (median(seconds for seconds, _ in each), median(cpu for _, cpu in each)) for name, each in taken.items()
-    }
-
-
-def median(values: Any) -> float:
-    return float(np.median(list(values)))
-
-
-def ratios(found: Seconds) -> tuple[float, float]:
-    """Our seconds, and our CPU seconds, over the least of the peers; NaN without peers."""
-    peers = [times for name, times in found.items() if not name.startswith(OURS)]
-    if not peers:
-        return float("nan"), float("nan")
-    return found[OURS][0] / min(seconds for seconds, _ in peers), found[OURS][1] / min(cpu for _, cpu in peers)
-
-
-def beside(options: Options) -> tuple[str, ...]:
-    return (OURS, *(name for name in PEERS if options.beside(name)))
-
-
-# small data, and threads
-
-
-def _fit(name: str, x: Array, y: Array, setting: Setting, threads: int, **more: Any) -> Callable[[], Any]:
-    def run() -> Any:
-        peer = open_peer(name, "binary", setting, threads, y, **more)
-        return peer.train(peer.bin(peer.prepare(x), y, None, None))
-
-    return run
-
-
-def fits(options: Options) -> Finding:
-    """Whole fits, binning included, on one thread and on all."""
-    rows, numbers, names = [], {}, beside(options)
-    for n, d, trees in SHAPES[:1] if options.small else SHAPES:
-        x, y = problem(n, d)
-        for threads in sorted({1, options.threads}):
-            setting = Setting(trees=5 if options.small else trees)
-            runs = {name: _fit(name, x, y, setting, threads) for name in names}
-            what = f"{n:,} x {d}, {trees} trees, {threads} threads"
-            seconds = alternated(runs, options.repeats or 5, lambda say, what=what: options.tell(f"{what}: {say}"))
-            rows.append(_row(what, seconds, names))
-            numbers[what] = seconds
-    return Finding("Whole fits of depth 6: milliseconds (of CPU time)", _columns(names), tuple(rows), numbers=numbers)
-
-
-def variations(options: Options) -> Finding:
-    """Whole fits on one thread by other settings than the default ones. CatBoost's trees are oblivious in any case."""
-    from gpuboost import GOSS, Langevin, RandomByNode
-
-    policies: dict[str, Any] = {"GOSS": GOSS(), "by node": RandomByNode(0.5), "chain": Langevin()}
-    rows, numbers, names = [], {}, (*beside(options), *(["catboost"] if options.beside("catboost") else []))
-    for n, d, trees in DRAWN_SHAPES[:1] if options.small else DRAWN_SHAPES:
-        x, y = problem(n, d)
-        policies |= {"first": (1, *[0] * (d - 1)), "halves": [[*range(d // 2)], [*range(d // 2, d)]]}
-        for kind, (leaves, of) in VARIATIONS.items():
-            setting, runs = Setting(trees=20 if options.small else trees, leaves=leaves), {}
-            for name in names:
-                if name in of:
-                    more = {word: policies.get(str(value), value) for word, value in of[name].items()}
-                    runs[name] = _fit(name, x, y, setting, 1, **more)
-            what = f"{n:,} x {d}, {kind}"
-            seconds = alternated(runs, options.repeats or 5, lambda say, what=what: options.tell(f"{what}: {say}"))
-            rows.append(_row(what, seconds, names))
-            numbers[what] = seconds
-    title = "Whole fits of 200 trees, of depth 6 but for the leaf-wise ones, one thread: milliseconds (of CPU time)"
-    return Finding(title, _columns(names), tuple(rows), numbers=numbers)
+# threads
 
 
 def threads(options: Options) -> Finding:
@@ -193,27 +69,10 @@ def _by_threads(what: str, n: int, trees: int, counts: Mapping[int, Sequence[str
                 binned = peer.bin(peer.prepare(data.X[:few]), data.y[:few], None, None)
                 runs[name] = partial(peer.predict, peer.train(binned), peer.prepare(data.X))
         seconds = alternated(runs, options.repeats or 2, lambda say, c=count: options.tell(f"{c} threads: {say}"))
-        rows.append(_row(f"{count} threads", seconds, beside(options)))
+        rows.append(row(f"{count} threads", seconds, beside(options)))
         numbers[str(count)] = seconds
     title = f"{what.capitalize()}, {n:,} x {data.X.shape[1]}, {trees} trees of depth 6: milliseconds (of CPU time)"
-    return Finding(title, _columns(beside(options)), tuple(rows), numbers=numbers)
-
-
-def _columns(names: Sequence[str]) -> tuple[str, ...]:
-    return ("", *names, "of the fastest peer", "CPU time, of the least")
-
-
-def _row(what: str, seconds: Seconds, names: Sequence[str]) -> tuple[str, ...]:
-    wall, cpu = ratios(seconds)
-    cells = (
-        f"{1e3 * seconds[name][0]:.0f} ({1e3 * seconds[name][1]:.0f})" if name in seconds else "" for name in names
-    )
-    return (what, *cells, _told(wall), _told(cpu))
-
-
-def _told(ratio: float) -> str:
-    """Two digits, or a dash where no peer ran."""
-    return "-" if math.isnan(ratio) else f"{ratio:.2f}"
+    return Finding(title, columns(beside(options)), tuple(rows), numbers=numbers)
 
 
 # many small fits
@@ -234,7 +93,7 @@ def many(options: Options) -> Finding:
             with parallel_config(pool):
                 seconds = alternated(runs, options.repeats or 3, lambda say, what=what: options.tell(f"{what}: {say}"))
             wall, _ = ratios(seconds)
-            rows.append((what, *(f"{41 / seconds[name][0]:.1f}" for name in names), _told(1 / wall)))
+            rows.append((what, *(f"{41 / seconds[name][0]:.1f}" for name in names), told(1 / wall)))
             numbers[what] = seconds
     title = f"GridSearchCV, 8 settings of 5 folds and the last fit, {options.threads} at a time: fits a second"
     return Finding(title, ("", *names, "of the best peer"), tuple(rows), numbers=numbers)
@@ -307,7 +166,7 @@ def first(options: Options) -> Finding:
         for name, (seconds, cpu) in each.items()
     ]
     wall, cpu = ratios(medians["fit"])
-    note = f"fit: {_told(wall)} of the fastest peer's seconds, {_told(cpu)} of the least CPU time"
+    note = f"fit: {told(wall)} of the fastest peer's seconds, {told(cpu)} of the least CPU time"
     return Finding("New processes: seconds, and CPU seconds", ("", "seconds", "CPU"), tuple(rows), (note,), medians)
 
 
@@ -387,6 +246,7 @@ def _microseconds(call: Callable[[Array], Any], x: Array, times: int) -> float:
 PARTS = {
     "fits": Part("1,000 to 20,000 rows, 100 to 1,000 trees, one thread and all", fits),
     "fits-variations": Part("1,000 and 5,000 rows: drawn rows or features, constraints, leaf-wise trees", variations),
+    "fits-categories": Part("1,000 to 20,000 rows of categorical columns, one thread", fits_of_categories),
     "many": Part("GridSearchCV of small fits over processes and threads", many),
     "first": Part("new processes that fit, or load a model and predict", first),
     "latency": Part("calls that predict 1, 10 and 100 rows by 500 trees", latency),

@@ -141,4 +141,4 @@ def read_running(own, is_packed, begin, n_bins, g, h):
 @kernel
 def seen(g, h, n, b):
     """True if the node has rows of bin b. Rows that add nothing to any sum are seen only where rows are counted."""
-    return g[b] != 0 or h[b] != 0 or (n.shape[0] > 0 and n[b] != 0)
+    return (g[b] | h[b]) != 0 or (n.shape[0] > 0 and n[b] != 0)

@@ -231,9 +231,8 @@ def best_shared_set(
     total_g, total_h, total_n = _sum_level(
         level, node, histograms, counts, packed_rows, begin, 0, n_bins + 1, scratch, level_g, level_h, level_n
     )  # fmt: skip
-    order = np.empty(n_bins + 1, np.int64)
-    m, single = rank_categories(level_g, level_h, level_n, n_bins, units, rule, order)
-    order = order[:m]
+    order, single = rank_categories(level_g, level_h, level_n, n_bins, units, rule)
+    m = order.shape[0]
     size, sweeps = m if single else min(m, MOST_CATEGORIES), 1 if single else 2
     valid, gains = np.zeros((2, MOST_CATEGORIES), np.bool_), np.zeros((2, MOST_CATEGORIES))
     _mark_candidates(level_g, level_h, level_n, total_g, total_h, total_n, order, single, units, rule, valid)

@@ -8,7 +8,7 @@ fit noise; rows are estimated by their share of h.
 
 import numpy as np
 
-from gpuboost.kernels.common.jit import kernel
+from gpuboost.kernels.common.jit import inlined, kernel
 from gpuboost.kernels.histograms.cells import seen
 from gpuboost.kernels.splits.extra_trees import place_of
 from gpuboost.kernels.splits.gain import NOISE, score
@@ -19,46 +19,49 @@ SMOOTHING, SET_LAMBDA, CATEGORY_ROWS, GROUP_ROWS = 6, 7, 8, 9  # indices of ``ru
 
 
 @kernel
-def _sort_by_key(order, keys):
-    """Sort both by key, in place and stable: merge runs of 1, 2, 4 ... numbers.
+def _put_in_order(bins, keys, order):
+    """order: the bins by key, those of equal keys as they come.
 
-    numpy's own would do, but takes numba more than a second to compile.
+    Each goes to the place that is the number of smaller keys, or to the next free one. To count them needs no branch,
+    and takes a third to a half of the time of a sort, of 255 bins too.
     """
-    size, run = order.shape[0], 1
-    other, other_keys = np.empty_like(order), np.empty_like(keys)
-    while run < size:
-        for begin in range(0, size, 2 * run):
-            middle, end = min(begin + run, size), min(begin + 2 * run, size)
-            a, b = begin, middle
-            for i in range(begin, end):
-                if a < middle and (b >= end or keys[a] <= keys[b]):
-                    other[i], other_keys[i] = order[a], keys[a]
-                    a += 1
-                else:
-                    other[i], other_keys[i] = order[b], keys[b]
-                    b += 1
-        for i in range(size):
-            order[i], keys[i] = other[i], other_keys[i]
-        run *= 2
+    m = keys.shape[0]
+    order[:m] = -1
+    for i in range(m):
+        key, place = keys[i], 0
+        for j in range(m):
+            place += keys[j] < key
+        while order[place] >= 0:
+            place = place + 1 if place + 1 < m else 0  # there is no order of 0 / 0
+        order[place] = bins[i]
 
 
 @kernel
-def rank_categories(g, h, n, n_bins, units, rule, order):
-    """order[:m]: the bins that are tried one against the rest, if there is but a handful; else by g / (h + smoothing).
+def rank_categories(g, h, n, n_bins, units, rule):
+    """The bins that are tried one against the rest, if there is but a handful; else those by g / (h + smoothing).
 
-    Returns m, and whether they are a handful. order (n_bins + 1,) int64.
+    Returns (m,) int64, and whether they are a handful.
     """
-    keys, m, rows_per_h = np.empty(n_bins + 1, np.float64), 0, rule[4]
+    m, total_h, rows_per_h = 0, np.int64(0), rule[4]
     for b in range(n_bins + 1):
         m += seen(g, h, n, b)
+        total_h += h[b]
     single, m = m <= ONE_AGAINST_REST, 0
+    room = np.empty(2 * n_bins + 2, np.int64)
+    order, bins = room[: n_bins + 1], room[n_bins + 1 :]
+    if not single and total_h * rows_per_h < 1.999 * rule[GROUP_ROWS]:  # two sides of so many rows there cannot be
+        return order[:0], single
     for b in range(n_bins + 1):
         if seen(g, h, n, b) and (single or (b < n_bins and h[b] * rows_per_h >= rule[CATEGORY_ROWS])):
-            order[m], keys[m] = b, g[b] * units[0] / (h[b] * units[1] + rule[SMOOTHING])
+            bins[m] = b
             m += 1
-    if not single:
-        _sort_by_key(order[:m], keys[:m])
-    return m, single
+    if single:
+        return bins[:m], single
+    keys = np.empty(m, np.float64)
+    for i in range(m):
+        keys[i] = g[bins[i]] * units[0] / (h[bins[i]] * units[1] + rule[SMOOTHING])
+    _put_in_order(bins, keys, order)
+    return order[:m], single
 
 
 @kernel
@@ -79,6 +82,7 @@ def put_in_set(order, single, sweep, size, n_bins, left_set):
 
 
 @kernel
+@inlined
 def next_candidate(cell, before, g, h, n, n_bins, totals, units, rule, single):
     """The candidate of a sweep that sends one bin more to the left than the one before; if single, this bin alone.
 
@@ -125,12 +129,11 @@ def best_set(g, h, n, n_bins, totals, units, rule, word, out, left_set):
     """
     unit_g, unit_h = units[0], units[1]
     total_g, total_h, _ = totals
-    used = np.empty(n_bins + 1, np.int64)
-    m, single = rank_categories(g, h, n, n_bins, units, rule, used)
+    order, single = rank_categories(g, h, n, n_bins, units, rule)
+    m = order.shape[0]
     ridge = rule[0] if single else rule[0] + rule[SET_LAMBDA]
     parent = score(total_g * unit_g, total_h * unit_h, ridge)
     floor = max(rule[2], NOISE * parent)
-    order = used[:m]
     only = place_of(word, m if single else min(m, MOST_CATEGORIES))
     best, best_sweep, best_size = floor, 0, 0
     for sweep in range(1 if single else 2):

@@ -157,13 +157,12 @@ def best_held_set(g, h, n, n_bins, totals, units, rule, bounds, word, out, left_
     """See ``categories.best_set``. A categorical feature has no direction, but a node may have bounds."""
     unit_g, unit_h = units[0], units[1]
     total_g, total_h, _ = totals
-    used = np.empty(n_bins + 1, np.int64)
-    m, single = rank_categories(g, h, n, n_bins, units, rule, used)
+    order, single = rank_categories(g, h, n, n_bins, units, rule)
+    m = order.shape[0]
     ridge = rule[0] if single else rule[0] + rule[SET_LAMBDA]
     alpha, of_node = rule[ALPHA], (ridge, bounds[0], bounds[1], rule[SMOOTHING], bounds[2])
     parent = side_score(soft_threshold(total_g * unit_g, alpha), total_h * unit_h, *of_node)
     floor = max(rule[2], NOISE * max(abs(parent), score(total_g * unit_g, total_h * unit_h, ridge)))
-    order = used[:m]
     only = place_of(word, m if single else min(m, MOST_CATEGORIES))
     best, best_sweep, best_size = floor, 0, 0
     for sweep in range(1 if single else 2):

@@ -8,20 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from gpuboost.benchmarks.suites import cpu_use
+from gpuboost.benchmarks.harness import alternation
 from gpuboost.cli import main
 
 
 def test_ratios_are_those_to_the_fastest_peer() -> None:
     found = {"gpuboost": (1.0, 2.0), "xgboost": (4.0, 4.0), "lightgbm": (2.0, 8.0)}
-    assert cpu_use.ratios(found) == (0.5, 0.5)
-    assert all(map(math.isnan, cpu_use.ratios({"gpuboost": (1.0, 2.0)})))
+    assert alternation.ratios(found) == (0.5, 0.5)
+    assert all(map(math.isnan, alternation.ratios({"gpuboost": (1.0, 2.0)})))
 
 
 def test_runs_alternate_and_the_first_of_each_is_not_counted() -> None:
     calls: list[str] = []
     runs = {name: lambda name=name: calls.append(name) for name in ("a", "b")}
-    found = cpu_use.alternated(runs, 2, lambda _: None)
+    found = alternation.alternated(runs, 2, lambda _: None)
     assert calls == ["a", "b"] * 3
     assert set(found) == {"a", "b"}
 
@@ -36,8 +36,8 @@ def ran(tmp_path: Path, *cases: str) -> dict[str, dict[str, object]]:
 
 
 def test_a_small_run_without_peers_has_dashes_for_ratios(tmp_path: Path) -> None:
-    parts = ran(tmp_path, "fits", "fits-variations", "latency", "threads")
-    for name in ("fits", "fits-variations", "threads"):
+    parts = ran(tmp_path, "fits", "fits-variations", "fits-categories", "latency", "threads")
+    for name in ("fits", "fits-variations", "fits-categories", "threads"):
         rows = parts[name]["rows"]
         assert isinstance(rows, list)
         assert all(row[-2:] == ["-", "-"] for row in rows)

@@ -13,19 +13,19 @@ import pytest
 
 from gpuboost import benchmarks
 from gpuboost.benchmarks.gpu import categories
-from gpuboost.benchmarks.harness import distributions, peers
+from gpuboost.benchmarks.harness import alternation, distributions, peers
 from gpuboost.benchmarks.harness.experiments import Experiment, Options, experiments
-from gpuboost.benchmarks.suites import cpu_use, defaults, intervals, sampling
+from gpuboost.benchmarks.suites import defaults, intervals, sampling
 from gpuboost.cli import bench, main
 
 FOLDER = Path(benchmarks.__path__[0])
 OF_TABLES: dict[str, tuple[str, Callable[[Options], Any]]] = {
     "gpu/categories.py": ("gpu-speed", categories.libraries),
+    "harness/alternation.py": ("cpu-use", alternation.beside),
     "harness/distributions.py": ("intervals", distributions.methods),
     "suites/intervals.py": ("intervals", intervals.methods),
     "suites/defaults.py": ("defaults", defaults.methods),
     "suites/sampling.py": ("sampling", sampling._asked),
-    "suites/cpu_use.py": ("cpu-use", cpu_use.beside),
 }
 """Modules that ask for names out of a table, their suites, and the functions that do so."""
 
@@ -83,7 +83,7 @@ def calls(node: ast.AST, around: list[ast.AST]) -> Iterator[tuple[ast.Call, list
 def suite_of(module: str, known: dict[str, Experiment]) -> Experiment:
     if module.startswith("gpu/"):
         return known["gpu-speed"]
-    own = {"asynchronous": "async", "async_threads": "async"}
+    own = {"asynchronous": "async", "async_threads": "async", "small_fits": "cpu-use"}
     stem = module.split("/")[1].removesuffix(".py")
     return known[own.get(stem, stem).replace("_", "-")]
 

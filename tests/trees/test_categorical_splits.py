@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 import gpuboost as gb
+from gpuboost.kernels.splits.categories import rank_categories
 
 
 def frame(codes, categories):
@@ -42,6 +43,28 @@ def test_the_order_of_a_dtype_does_not_change_the_model():
         for order in (range(12), range(11, -1, -1), rng.permutation(12))
     ]
     assert by_order[0].tobytes() == by_order[1].tobytes() == by_order[2].tobytes()
+
+
+@pytest.mark.parametrize("categories", [5, 6, 33, 255])
+@pytest.mark.parametrize("counted", [False, True])
+def test_categories_are_sorted_by_ratio_then_bin(categories, counted):
+    rng = np.random.default_rng(categories)
+    g, h = rng.integers(-3, 4, categories + 1), rng.integers(0, 4, categories + 1)  # many of equal ratios
+    rows = np.ones(categories + 1, np.int64) if counted else np.empty(0, np.int64)
+    rule = np.array([1.0, 0.0, 0.0, 1.0, 1.0, 0.0, 0.5, 0.0, 1.0, 1.0])  # smoothing 0.5; a row of each category
+    order, single = rank_categories(g, h, rows, categories, (1.0, 1.0), rule)
+    large = [c for c in range(categories) if h[c] >= 1]
+    assert not single
+    assert order.tolist() == sorted(large, key=lambda c: (g[c] / (h[c] + 0.5), c))
+
+
+def test_a_node_without_rows_for_two_groups_has_no_candidates():
+    g, h = np.arange(8), np.ones(8, np.int64)
+    rule = np.array([1.0, 0.0, 0.0, 1.0, 1.0, 0.0, 0.5, 0.0, 1.0, 4.0])
+    for groups, found in ((4.0, 7), (5.0, 0)):
+        rule[9] = groups
+        order, single = rank_categories(g, h, np.empty(0, np.int64), 7, (1.0, 1.0), rule)
+        assert (len(order), single) == (found, False)
 
 
 def test_limits_of_rows_grow_with_the_training_rows_up_to_lightgbms():
