@@ -190,6 +190,33 @@ def test_a_dataset_brings_its_offsets(claims: Any, model: Any) -> None:
         fitted.fit(rows, init_score=offset)
 
 
+def test_contributions_add_up_beside_offsets(claims: Any, model: Any) -> None:
+    x, y, offset = claims
+    raw = np.log(model.predict(x, init_score=offset))
+    values = model.predict_contributions(x, init_score=offset)
+    np.testing.assert_allclose(values.sum(axis=1), raw, atol=1e-9)
+    pairs = model.predict_interactions(x, init_score=offset)
+    np.testing.assert_allclose(pairs.sum(axis=2), values, atol=1e-9)
+    data = gb.Dataset(x, y, init_score=offset)
+    np.testing.assert_array_equal(model.predict_contributions(data), values)
+    np.testing.assert_array_equal(model.predict_interactions(data), pairs)
+    without = model.predict_contributions(x)
+    np.testing.assert_array_equal(without[:, :-1], values[:, :-1])
+    np.testing.assert_array_equal(without[:, -1] + offset, values[:, -1])
+    with pytest.raises(gb.InputError, match="init_score"):
+        model.predict_contributions(x, init_score=offset[:5])
+
+
+def test_contributions_to_classes_add_up_beside_offsets(multiclass_data: Any) -> None:
+    x, y = multiclass_data
+    offset = np.random.default_rng(0).normal(size=(len(y), 3))
+    fitted = gb.GradientBoostingClassifier(**SETTINGS).fit(x, y, init_score=offset)
+    raw = fitted.decision_function(x, init_score=offset)
+    np.testing.assert_allclose(fitted.predict_contributions(x, init_score=offset).sum(axis=2), raw, atol=1e-9)
+    pairs = fitted.predict_interactions(x, init_score=offset)
+    np.testing.assert_allclose(pairs.sum(axis=(2, 3)), raw, atol=1e-9)
+
+
 def test_cross_validation_takes_offsets(claims: Any) -> None:
     x, y, offset = claims
     estimator = gb.GradientBoostingRegressor("poisson", **SETTINGS, eval_metric="rmse")
