@@ -34,10 +34,10 @@ def fit_in_step(
     watched: Sequence[dict[str, Dataset]],
     patience: int,
 ) -> list[GradientBoosting]:
-    """Clones of each fold's model, fitted to the training rows of each fold, with the rounds up to the best mean of the held-out metric.
+    """Clones of each fold's model, fitted to its training rows, with the rounds up to the best mean of the metric.
 
-    Each part of the fits continues the part before, and is as long as all before it, so at most half of the rounds are
-    made for nothing.
+    The mean is that of the held-out rows. Each part of the fits continues the part before, and is as long as all before
+    it, so at most half of the rounds are made for nothing.
 
     Raises
     ------
