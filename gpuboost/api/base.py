@@ -45,7 +45,7 @@ from gpuboost.reports.report import FitReport, Verdict, refused
 from gpuboost.theory import Guarantee
 from gpuboost.training import files
 from gpuboost.training import job as preparation
-from gpuboost.training.chosen_rounds import settled
+from gpuboost.training.chosen_rounds import resolved
 from gpuboost.training.fit_record import FitRecord
 from gpuboost.training.init_model import checkpoint, starting_point
 from gpuboost.training.placement.devices import as_device_array, on_host
@@ -217,7 +217,7 @@ class GradientBoosting(PredictionMixin, InspectionMixin, PosteriorMixin, RefitMi
         if goes_on:
             start = own_model(self._saved(), target)
             settings["n_estimators"] = rounds_left(self.n_estimators, start)
-        known = settled(settings, rows, target, eval_set, start)
+        known = resolved(settings, rows, target, eval_set, start)
         job, untrained = preparation.job(known.params, rows, target, eval_set, start, started)
         if goes_on and not settings["n_estimators"]:
             return self  # checked, and complete

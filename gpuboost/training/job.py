@@ -42,9 +42,9 @@ from gpuboost.training.offsets import offsets_of_watched, refuse_shrunk_offsets,
 from gpuboost.training.placement.devices import (
     as_device_array,
     backend_of,
+    checked_choice,
     machine,
     on_host,
-    settled,
     size_of,
     uploader,
 )
@@ -99,7 +99,7 @@ def job(
     _check_start(recipe, target, start, by_column)
     resume = None if start is None else start.ensemble
     automatic = params["device"] == "auto" and place is None
-    choice = settled(choice, automatic, recipe, inputs.cuts, target.rows, sets, monitoring)
+    choice = checked_choice(choice, automatic, recipe, inputs.cuts, target.rows, sets, monitoring)
     empty = resume or Ensemble(np.empty(0), inputs.cuts)
     with_offset = target.rows.offset is not None
     model = Saved(dict(params), empty, target.loss, inputs.columns, target.classes, offsets=with_offset)
