@@ -30,6 +30,7 @@ from gpuboost.training.checks import (
     check_of_metrics,
     warn_of_free_trees,
     warn_of_light_weights,
+    warn_of_small_target,
     warn_of_unused_start,
 )
 from gpuboost.training.constraints.by_column import ByColumn
@@ -153,6 +154,7 @@ def _parted(
 def _check_start(recipe: Recipe, target: TrainingTarget, start: Start | None, constraints: ByColumn) -> None:
     """Check what a fit begins with: the model that it continues, or a constant. Raises RecipeError."""
     if start is None:
+        warn_of_small_target(recipe.loss, target.y)
         warn_of_steep_loss(recipe, target.y, target.rows.weight)
         return
     warn_of_unused_start(recipe, start.params)

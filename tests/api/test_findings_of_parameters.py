@@ -250,3 +250,11 @@ def test_a_rate_of_1_is_no_sampling(sampling):
 def test_leaves_of_the_sample_are_not_those_of_all_rows_even_at_rate_1():
     sampled = gb.ImportanceSampling(1.0, variance_control="none")
     assert "variance_control" in " ".join(regressor(sampling=sampled).check(X, Y).reasons)
+
+
+@pytest.mark.parametrize(("loss", "unit"), [("squared_error", 1e-200), ("gaussian_nll", 1e-8)])
+def test_targets_that_vary_by_too_little_are_said(loss: str, unit: float) -> None:
+    with pytest.warns(UserWarning, match=f"y: it varies by .*, and loss '{loss}' learns little of less than 1e-"):
+        regressor(loss=loss).fit(X, unit * Y)
+    regressor(loss=loss).fit(X, 1e-4 * Y)
+    regressor(loss=loss, min_child_weight=0.0).fit(X, np.ones(300))
