@@ -45,7 +45,7 @@ def _refused(limits: Limits, loss: Loss, langevin: Dynamics, trees: bool) -> Ite
 
 
 def _of_scores(loss: Loss) -> str:
-    """What the scores are, and what to use instead, as the end of a sentence."""
+    """End of a sentence about the scores of the loss, with what to use instead."""
     if estimates_spread(loss):
         return ", of mean and spread. Use a loss of one score, such as 'squared_error' or 'quantile'."
     if loss.task == "multiclass":

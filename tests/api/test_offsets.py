@@ -151,6 +151,8 @@ def test_a_gpu_and_shards_on_gpus_give_the_same_bytes(claims: Any, model: Any) -
         there = open_gpu("cuda:0").upload
         answer = other.predict(there(x), init_score=there(offset))
         np.testing.assert_array_equal(answer.get(), host.predict(x, init_score=offset))
+        values = other.predict_contributions(there(x), init_score=there(offset)).get()
+        np.testing.assert_array_equal(values, host.predict_contributions(x, init_score=offset))
 
 
 def test_rows_are_judged_beside_their_offsets(claims: Any) -> None:
