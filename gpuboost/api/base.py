@@ -37,7 +37,7 @@ from gpuboost.data.dataset import Dataset
 from gpuboost.data.frames import collected
 from gpuboost.data.query_column import without_group
 from gpuboost.data.tables import Table, as_table
-from gpuboost.data.targets import refuse_complex
+from gpuboost.data.targets import refuse_complex, refuse_lazy
 from gpuboost.errors import RecipeError
 from gpuboost.losses.base import facts_of
 from gpuboost.losses.protocol import Loss
@@ -286,6 +286,7 @@ class GradientBoosting(PredictionMixin, InspectionMixin, PosteriorMixin, RefitMi
             return rows
         X, y, sample_weight = collected(as_device_array(X, self.device)), on_host(y), on_host(sample_weight)
         table = as_table(X)
+        refuse_lazy(y)
         refuse_complex(y)
         if not isinstance(X, Table):
             validate_data(self, X, y, skip_check_array=True)
