@@ -272,6 +272,29 @@ def test_queries_take_offsets(rng: np.random.Generator) -> None:
     np.testing.assert_array_equal(model.predict(x, init_score=offset), model.predict(x, init_score=0) + offset)
 
 
+def test_intervals_take_offsets(regression_data: Any) -> None:
+    x, y = regression_data
+    offset = np.linspace(-1.0, 1.0, len(y))
+    quantiles = gb.GradientBoostingRegressor(gb.losses.Quantile([0.05, 0.95]), **SETTINGS)
+    quantiles.fit(x, y, init_score=np.column_stack([offset, offset]))
+    each = np.column_stack([offset, offset])
+    found = quantiles.predict_interval(x, 0.9, init_score=each)
+    np.testing.assert_array_equal(found, quantiles.predict(x, init_score=each))
+    both = np.column_stack([offset, np.zeros(len(y))])
+    normal = gb.GradientBoostingRegressor("gaussian_nll", **SETTINGS).fit(x, y, init_score=both)
+    mean, std = normal.predict(x, "all", init_score=both).T
+    expected = np.column_stack([mean - 1.959964 * std, mean + 1.959964 * std])
+    np.testing.assert_allclose(normal.predict_interval(x, 0.95, init_score=both), expected, rtol=1e-5, atol=1e-5)
+    with pytest.warns(UserWarning, match="init_score: the model was fitted with offsets"):
+        normal.predict_interval(x)
+
+
+def test_intervals_of_draws_refuse_offsets(regression_data: Any) -> None:
+    chain = gb.GradientBoostingRegressor(langevin=gb.Langevin(), random_state=0, **SETTINGS).fit(*regression_data)
+    with pytest.raises(gb.InputError, match="init_score: intervals of draws have no offsets"):
+        chain.predict_interval(regression_data[0], init_score=0.0)
+
+
 def test_langevin_boosting_refuses_offsets(claims: Any) -> None:
     x, y, offset = claims
     with pytest.raises(gb.RecipeError, match="init_score: Langevin boosting shrinks"):
