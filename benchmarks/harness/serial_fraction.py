@@ -57,7 +57,7 @@ def one_after_another() -> Iterator[Spent]:
 
     with ExitStack() as patches:
         patches.enter_context(patch.object(ThreadPool, "run", run))
-        patches.enter_context(patch.object(Background, "is_ready", lambda *_: True))
+        patches.enter_context(patch.object(Background, "request", lambda *_: True))
         for module in (devices, job):
             patches.enter_context(patch.object(module, "processors", lambda: 64))
         yield spent

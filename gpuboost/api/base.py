@@ -37,7 +37,7 @@ from gpuboost.data.dataset import Dataset
 from gpuboost.data.frames import collected
 from gpuboost.data.query_column import without_group
 from gpuboost.data.tables import Table, as_table
-from gpuboost.data.targets import refuse_complex
+from gpuboost.data.targets import refuse_complex, refuse_lazy
 from gpuboost.errors import RecipeError
 from gpuboost.losses.base import facts_of
 from gpuboost.losses.protocol import Loss
@@ -45,7 +45,7 @@ from gpuboost.reports.report import FitReport, Verdict, refused
 from gpuboost.theory import Guarantee
 from gpuboost.training import files
 from gpuboost.training import job as preparation
-from gpuboost.training.chosen_rounds import settled
+from gpuboost.training.chosen_rounds import resolved
 from gpuboost.training.fit_record import FitRecord
 from gpuboost.training.init_model import checkpoint, starting_point
 from gpuboost.training.placement.devices import as_device_array, on_host
@@ -217,7 +217,7 @@ class GradientBoosting(PredictionMixin, InspectionMixin, PosteriorMixin, RefitMi
         if goes_on:
             start = own_model(self._saved(), target)
             settings["n_estimators"] = rounds_left(self.n_estimators, start)
-        known = settled(settings, rows, target, eval_set, start)
+        known = resolved(settings, rows, target, eval_set, start)
         job, untrained = preparation.job(known.params, rows, target, eval_set, start, started)
         if goes_on and not settings["n_estimators"]:
             return self  # checked, and complete
@@ -286,6 +286,7 @@ class GradientBoosting(PredictionMixin, InspectionMixin, PosteriorMixin, RefitMi
             return rows
         X, y, sample_weight = collected(as_device_array(X, self.device)), on_host(y), on_host(sample_weight)
         table = as_table(X)
+        refuse_lazy(y)
         refuse_complex(y)
         if not isinstance(X, Table):
             validate_data(self, X, y, skip_check_array=True)

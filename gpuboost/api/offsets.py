@@ -11,10 +11,10 @@ from gpuboost.scoring.answers import Answer
 from gpuboost.training.placement.devices import on_host
 
 
-def offset_of(X: Any, init_score: Any, n_rows: int, n_scores: int, *, fitted_with: bool) -> Offset | None:
+def offset_of(X: Any, init_score: Any, n_rows: int, n_scores: int, *, warn_of_none: bool = False) -> Offset | None:
     """(n_scores, n) float64 offsets of rows to predict, or None: ``init_score``, or those that a Dataset holds.
 
-    Warns if there are none, and the model was fitted with offsets.
+    warn_of_none: True where the model was fitted with offsets, and its predictions need them.
 
     Raises
     ------
@@ -23,7 +23,7 @@ def offset_of(X: Any, init_score: Any, n_rows: int, n_scores: int, *, fitted_wit
     """
     if init_score is None and isinstance(X, Dataset):
         init_score = X.init_score
-    if init_score is None and fitted_with:
+    if init_score is None and warn_of_none:
         warnings.warn(
             "init_score: the model was fitted with offsets, and predicts without; they count as 0. Pass init_score=, "
             "or init_score=0 if this is meant.",

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from gpuboost.arguments import is_one_of
-from gpuboost.errors import OutsideTheoryWarning, RecipeError
+from gpuboost.errors import InputError, OutsideTheoryWarning, RecipeError
 from gpuboost.langevin import Langevin
 from gpuboost.losses.base import estimates_spread
 from gpuboost.losses.protocol import Loss
@@ -39,7 +39,7 @@ class PosteriorMixin(ABC):
     best_iteration_: int | None
     langevin: Langevin | None
     posterior_samples: int | None
-    _answer: Callable[[Any, Callable[[], Answer]], Any]
+    _answer: Callable[..., Any]
     _staged_answers: Callable[[Any, Callable[[], Answer]], Iterator[Any]]
     _fit_record: Callable[[], FitRecord]
 
@@ -101,6 +101,8 @@ class PosteriorMixin(ABC):
         kind: str | None = None,
         samples: int | None = None,
         burn_in: float = 0.5,
+        *,
+        init_score: Any = None,
     ) -> NDArray[np.float64]:
         """(n, 2) float64 bounds of a central credible interval: normal, with the mean and variance of the draws.
 
@@ -118,11 +120,14 @@ class PosteriorMixin(ABC):
         kind : "mean", "observation" or None
             Interval of the quantity that ``predict`` estimates, or of a new target (squared error and ``GaussianNLL``).
             None: "mean" with ``langevin``, "observation" without.
+        init_score : (n,) or (n, K) numbers, or one number, optional
+            Offsets, as for ``predict``; fits with ``langevin`` have none.
 
         Raises
         ------
         InputError
-            If coverage or kind is invalid, or the model has no such quantiles.
+            If coverage or kind is invalid, the model has no such quantiles, or offsets are given for one with
+            ``langevin``.
         RecipeError
             If the model has no intervals: train it with ``langevin``, a likelihood such as ``gaussian_nll``, or several
             quantiles.
@@ -130,12 +135,17 @@ class PosteriorMixin(ABC):
         check_is_fitted(self)
         if isinstance(self.loss_, Quantiles):
             low, high = interval_outputs(self.loss_, coverage, kind)
-            predicted: NDArray[np.float64] = self._answer(X, lambda: predictions_answer(self.loss_))
+            predicted: NDArray[np.float64] = self._answer(
+                X, lambda: predictions_answer(self.loss_), init_score=init_score
+            )
             return predicted[:, [low, high]]
         if not is_one_of(kind, ("mean",)) and not self._has_chain() and estimates_spread(self.loss_):
             kind = "observation" if kind is None else kind
-            return interval(self.loss_, self._answer(X, _scores)[None], coverage, kind)
+            scores = self._answer(X, _scores, init_score=init_score)
+            return interval(self.loss_, scores[None], coverage, kind)
         kind = "mean" if kind is None else kind
+        if init_score is not None and self._has_chain():
+            raise InputError("init_score: intervals of draws have no offsets, as langevin is fitted without any.")
         members = self.posterior_members(X, samples, burn_in)
         return interval(self.loss_, members, coverage, kind, self._temperature())
 

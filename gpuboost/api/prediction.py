@@ -19,6 +19,7 @@ from gpuboost.components import fit_for_gpus
 from gpuboost.data.columns import Columns
 from gpuboost.data.dataset import Dataset
 from gpuboost.data.frames import collected, lazy_frame, with_only
+from gpuboost.data.offsets import Offset
 from gpuboost.data.tables import Table, as_table
 from gpuboost.errors import InputError
 from gpuboost.model.rounds import rounds_of
@@ -76,16 +77,16 @@ class PredictionMixin(ABC):
         leaves: NDArray[np.int32] = to_caller_device(machine, x, machine.leaves(part, x))
         return leaves
 
-    def predict_contributions(self, X: Any, *, n_rounds: Any = None) -> NDArray[np.float64]:
+    def predict_contributions(self, X: Any, *, init_score: Any = None, n_rounds: Any = None) -> NDArray[np.float64]:
         """Contributions of the features to the score of each row: exact (path-dependent) Shapley values.
 
-        Offsets (``init_score``) are no part of them. ``n_rounds`` as for ``predict``.
+        ``init_score`` (offsets) and ``n_rounds`` as for ``predict``. Features contribute the same without offsets.
 
         Returns
         -------
         (n, d + 1) float64, or (n, K, d + 1) for K classes or quantiles
-            The contributions of a row sum to its score; the last one is the expected score without any feature. Scores
-            of several quantiles are those before they are sorted.
+            The contributions of a row sum to its score; the last one is the expected score without any feature, with
+            the offset of the row. Scores of several quantiles are those before they are sorted.
 
         Raises
         ------
@@ -95,22 +96,24 @@ class PredictionMixin(ABC):
         self._needs_trees("predict_contributions")
         part = rounds_of(self.ensemble_, n_rounds)
         x, machine = self._rows_and_backend(X)
-        values: NDArray[np.float64] = self._explanations(machine, x, machine.contributions(part, x), self._of_columns)
+        offset = offset_of(X, init_score, x.shape[0], part.n_outputs)
+        found = machine.contributions(part, x)
+        values: NDArray[np.float64] = self._explanations(machine, x, found, self._of_columns, offset)
         return values
 
-    def predict_interactions(self, X: Any, *, n_rounds: Any = None) -> NDArray[np.float64]:
+    def predict_interactions(self, X: Any, *, init_score: Any = None, n_rounds: Any = None) -> NDArray[np.float64]:
         """Contributions of each pair of features to the score of each row: exact (path-dependent) SHAP interactions.
 
         XGBoost: ``pred_interactions=True``; CatBoost: ``ShapInteractionValues``; shap: ``shap_interaction_values``.
         The interaction of two features is divided equally between entries (i, j) and (j, i); the diagonal has what a
-        feature contributes by itself. Offsets (``init_score``) are no part of them. ``n_rounds`` as for ``predict``.
-        They take 8 (d + 1)**2 bytes a row and score.
+        feature contributes by itself. ``init_score`` (offsets) and ``n_rounds`` as for ``predict``. They take
+        8 (d + 1)**2 bytes a row and score.
 
         Returns
         -------
         (n, d + 1, d + 1) float64, or (n, K, d + 1, d + 1) for K classes or quantiles
             Symmetric. Row i sums to the contribution of feature i, and all to the score; the last entry is the expected
-            score, and the rest of its row and column is 0.
+            score with the offset of the row, and the rest of its row and column is 0.
 
         Raises
         ------
@@ -120,18 +123,33 @@ class PredictionMixin(ABC):
         self._needs_trees("predict_interactions")
         part = rounds_of(self.ensemble_, n_rounds)
         x, machine = self._rows_and_backend(X)
+        offset = offset_of(X, init_score, x.shape[0], part.n_outputs)
 
         def of_pairs(values: Any) -> Any:
             return self._of_columns(self._of_columns(values).swapaxes(-1, -2)).swapaxes(-1, -2)
 
-        values: NDArray[np.float64] = self._explanations(machine, x, machine.interactions(part, x), of_pairs)
+        values: NDArray[np.float64] = self._explanations(machine, x, machine.interactions(part, x), of_pairs, offset)
         return values
 
-    def _explanations(self, machine: Backend, x: Any, values: Array, of_columns: Callable[[Any], Any]) -> Any:
-        """(n, k, ...) values of the columns that trees see, as (n, ...) if k is 1, and of the columns of X."""
+    def _explanations(
+        self, machine: Backend, x: Any, values: Array, of_columns: Callable[[Any], Any], offset: Offset | None
+    ) -> Any:
+        """(n, k, ...) values of the columns that trees see, as (n, ...) if k is 1, and of the columns of X.
+
+        offset: (k, n) is added to the last values, those of no feature; None for none.
+        """
         n, k, *rest = values.shape
         values = values.reshape((n, *rest)) if k == 1 else values
-        return to_caller_device(machine, x, values, None if self.columns_.statistics is None else Answer(of_columns))
+
+        def with_offset(of_features: Any) -> Any:
+            made = of_columns(of_features)
+            if offset is not None:
+                last = (-1,) * len(rest)
+                made[..., *last] += offset[0] if k == 1 else offset.T
+            return made
+
+        as_found = self.columns_.statistics is None and offset is None
+        return to_caller_device(machine, x, values, None if as_found else Answer(with_offset))
 
     def _of_columns(self, values: Any) -> Any:
         """Values of the columns that trees see as values of the columns of X, on the last axis."""
@@ -158,7 +176,7 @@ class PredictionMixin(ABC):
     def _part(self, X: Any, x: Any, make_answer: MakeAnswer, init_score: Any, n_rounds: Any) -> tuple[Ensemble, Answer]:
         """The rounds to predict by, and the answer beside the offsets; x: the rows of X as numbers."""
         part, has_offsets = rounds_of(self.ensemble_, n_rounds), self._has_offsets()
-        offset = offset_of(X, init_score, x.shape[0], part.n_outputs, fitted_with=has_offsets)
+        offset = offset_of(X, init_score, x.shape[0], part.n_outputs, warn_of_none=has_offsets)
         return part, beside(offset, make_answer())
 
     def _rows_and_backend(self, X: Any) -> tuple[Any, Backend]:

@@ -67,7 +67,7 @@ def warm_up(kinds: Sequence[str] | None = None, *, n_jobs: int | None = None) ->
             for dtype in DTYPES:
                 KINDS[kind](_data(rows, dtype), n_jobs)
         if kind in REPEATED:
-            BACKGROUND.is_ready(REPEATED[kind])
+            BACKGROUND.request(REPEATED[kind])
         BACKGROUND.wait()
         seconds[kind] = time.perf_counter() - begin
         note_kernels(*FIRST_FIT_PARTS.get(kind, ()))

@@ -64,7 +64,7 @@ class Smoothing(Protocol):
         """``add`` of one table after the other."""
         ...
 
-    def settled(self, structure: Structure, own_sums: bool) -> tuple[Structure, Array, Array]:
+    def kept_tree(self, structure: Structure, own_sums: bool) -> tuple[Structure, Array, Array]:
         """A tree that stays valid while others are grown, and G and H of each of its leaves, in the host's memory.
 
         own_sums: leaf values may be computed from these sums; otherwise they need the sums over all rows.

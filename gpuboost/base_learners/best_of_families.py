@@ -163,7 +163,7 @@ class BestOfFamilies:
         every = Candidates(np.arange(data.cuts.n_features, dtype=np.int32))
         asked = target if target.rows is None else replace(target, own_leaves=True)
         structure = DepthWise(_limits(family, data.n_counted)).structure(backend, data, asked, output, every)
-        structure, g, h = backend.smoothing().settled(structure, own_sums=target.rows is None)
+        structure, g, h = backend.smoothing().kept_tree(structure, own_sums=target.rows is None)
         below = h + family.reg_lambda
         value = np.divide(-g, below, out=np.zeros(len(g)), where=below > 0.0)
         drop = exact_sum(-2.0 * g * value - h * value * value)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.data.tables import Table, as_table
-from gpuboost.data.text_columns import reads_as_number
+from gpuboost.data.text_columns import WITH_COMMAS, reads_as_number
 from gpuboost.errors import InputError, shown
 from gpuboost.losses.registry import CLASSES
 from gpuboost.storage import same_file
@@ -219,9 +219,11 @@ def _refuse_mixed(labels: NDArray[Any]) -> None:
     if len(values) <= MOST_CLASSES or 2 * numbers < len(values) or not others:
         return
     row = int(np.argmax(labels.ravel() == others[0])) // (labels.size // len(labels))
+    commas = WITH_COMMAS.fullmatch(str(others[0]).strip()) is not None
+    advice = "Write numbers with decimal points" if commas else "Correct such rows or leave them out"
     raise InputError(
         f"--task: the target has {len(values)} different values, and most are numbers, but row {row} holds "
-        f"{shown(others[0])[:40]}. Correct such rows or leave them out, or give --task classification."
+        f"{shown(others[0])[:40]}. {advice}, or give --task classification."
     )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from gpuboost.composition.findings import Finding
 from gpuboost.langevin import Dynamics, Langevin
-from gpuboost.losses.base import of_output
+from gpuboost.losses.base import estimates_spread, of_output
 from gpuboost.losses.protocol import Loss
 from gpuboost.types import Limits
 
@@ -27,10 +27,7 @@ def _refused(limits: Limits, loss: Loss, langevin: Dynamics, trees: bool) -> Ite
     if not trees:
         why = "constraints are on the leaf values of trees, and base_learner is none. Use base_learner=None."
     elif of_output(loss, 0).n_outputs > 1:
-        why = (
-            f"constraints are for one score a row, and loss {loss.name!r} has {loss.n_outputs}: what one class gains "
-            "another loses. Use them for regression, ranking or two classes."
-        )
+        why = f"constraints are for one score a row, and loss {loss.name!r} has {loss.n_outputs}{_of_scores(loss)}"
     elif limits.symmetric:
         why = (
             "all nodes of a level of an oblivious tree share a split, and one whose values go against the order would "
@@ -45,6 +42,15 @@ def _refused(limits: Limits, loss: Loss, langevin: Dynamics, trees: bool) -> Ite
         why = "shapes drawn at random (random_from) do not look at the order of values. Use random_from=None."
     if why:
         yield Finding("refused", f"monotonic_cst: {why}")
+
+
+def _of_scores(loss: Loss) -> str:
+    """End of a sentence about the scores of the loss, with what to use instead."""
+    if estimates_spread(loss):
+        return ", of mean and spread. Use a loss of one score, such as 'squared_error' or 'quantile'."
+    if loss.task == "multiclass":
+        return ": what one class gains another loses. Use them for regression, ranking or two classes."
+    return ". Use a loss of one score."
 
 
 def _held(langevin: Dynamics) -> Iterator[Finding]:

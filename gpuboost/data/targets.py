@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.arguments import refuse_dates, unmasked
+from gpuboost.arguments import declares, refuse_dates, unmasked
 from gpuboost.data.categories import is_missing
 from gpuboost.errors import InputError
 
@@ -56,10 +56,11 @@ def target_array(y: Any) -> NDArray[Any]:
     Raises
     ------
     InputError
-        If y holds lists of different lengths, or complex numbers, or is a sparse matrix.
+        If y holds lists of different lengths, or complex numbers, or is a sparse matrix or a lazy frame.
     """
     if hasattr(y, "tocsr"):
         raise InputError(f"y: must be dense; got a sparse matrix of shape {y.shape}. Give y.toarray().")
+    refuse_lazy(y)
     try:
         values = np.asarray(unmasked(y))
     except ValueError as error:
@@ -79,6 +80,12 @@ def _numbers_of(values: NDArray[Any]) -> NDArray[Any]:
             numbers = np.asarray(values.tolist())
             return numbers if numbers.dtype.kind in letters else values  # integers too large for it are no int64
     return values
+
+
+def refuse_lazy(y: Any) -> None:
+    """Raise InputError for a lazy frame, which NumPy takes for one object."""
+    if declares(y, "collect") and not declares(y, "__array__"):
+        raise InputError(f"y: a {type(y).__name__} says how to come to its rows, and does not hold them. Collect it.")
 
 
 def refuse_complex(y: Any) -> None:

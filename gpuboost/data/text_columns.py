@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from gpuboost.errors import InputError, shown
 LOOKED_AT = 1_000  # rows, at equal distances
 FEWEST = 20  # rows from which a column is judged to be free text
 MOST_WORDS = 4.0  # a category has fewer on average; titles and names do
+WITH_COMMAS = re.compile(r"[+-]?(\d+|\d{1,3}([.' ]\d{3})+)?,\d+([eE][+-]?\d+)?", re.ASCII)
+"""A number with a decimal comma, also with thousands apart."""
 
 
 def categories_by_dtype(table: Table) -> NDArray[np.bool_]:
@@ -41,15 +44,7 @@ def _refuse_no_categories(column: Column, label: str) -> None:
     """Raise InputError if most values read as numbers, or as free text: long, and most of them different."""
     texts = [value for value in column.values[:: max(1, len(column.values) // LOOKED_AT)] if isinstance(value, str)]
     distinct = list(dict.fromkeys(texts))
-    reading = [text for text in distinct if reads_as_number(text)]
-    if 2 * len(reading) >= len(distinct) > 0:
-        others = [text for text in distinct if text not in set(reading)]
-        beside = f" beside {shown(others[0][:40])}" if others else ""
-        raise InputError(
-            f"X: {label} must hold numbers or be declared categorical; it holds text that reads as numbers, such as "
-            f"{shown(reading[0])}{beside}. Convert it, with pandas.to_numeric(..., errors='coerce') for instance, or "
-            'name it in categorical_features, or make it X[name].astype("category").'
-        )
+    _refuse_numbers(distinct, label)
     words = np.mean([len(text.split()) for text in texts]) if texts else 0.0
     if len(texts) >= FEWEST and 2 * len(distinct) > len(texts) and words >= MOST_WORDS:
         raise InputError(
@@ -58,6 +53,27 @@ def _refuse_no_categories(column: Column, label: str) -> None:
             "(sklearn.feature_extraction.text.HashingVectorizer; docs/how_to/text.md), leave it out, or name it in "
             "categorical_features if its values are categories all the same."
         )
+
+
+def _refuse_numbers(distinct: list[str], label: str) -> None:
+    """Raise InputError if half of the texts or more read as numbers, with decimal points or commas."""
+    plain = [text for text in distinct if reads_as_number(text)]
+    with_commas = [text for text in distinct if WITH_COMMAS.fullmatch(text.strip())]
+    reading = {*plain, *with_commas}
+    if 2 * len(reading) < len(distinct) or not reading:
+        return
+    others = [text for text in distinct if text not in reading]
+    beside = f" beside {shown(others[0][:40])}" if others else ""
+    convert = "Convert it, with pandas.to_numeric(..., errors='coerce') for instance"
+    if with_commas:
+        marks = 'decimal=","'
+        marks = f'{marks}, thousands="."' if any("." in text for text in with_commas) else marks
+        convert = f"Read the file with pandas.read_csv(..., {marks}), or convert the column"
+    raise InputError(
+        f"X: {label} must hold numbers or be declared categorical; it holds text that reads as numbers"
+        f"{' with decimal commas' if with_commas else ''}, such as {shown((with_commas or plain)[0])}{beside}. "
+        f'{convert}, or name it in categorical_features, or make it X[name].astype("category").'
+    )
 
 
 def reads_as_number(text: Any) -> bool:

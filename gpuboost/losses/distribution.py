@@ -17,7 +17,7 @@ from gpuboost.records import dataclass
 from gpuboost.types import Array
 
 _LARGEST = 1e9  # the gradient holds the square of a residual
-_LEAST_VARIANCE = 1e-12  # of a constant target, so that F_0 is finite
+LEAST_SPREAD = 1e-6  # of a constant target, so that F_0 is finite
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class GaussianNLL(BaseLoss):
         y = np.asarray(y, dtype=np.float64)
         mean = weighted_mean(y, weight)
         variance = weighted_mean(np.square(y - mean), weight)
-        return np.concatenate([location(mean, y), constant(0.5 * log(max(variance, _LEAST_VARIANCE)))])
+        return np.concatenate([location(mean, y), constant(0.5 * log(max(variance, LEAST_SPREAD * LEAST_SPREAD)))])
 
     def start_beside(self, y: Array, weight: Array, offset: Array) -> Array:
         start = self.start(np.asarray(y) - offset[0], weight)

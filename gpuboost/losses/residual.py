@@ -331,7 +331,7 @@ def _levels(alpha: Any) -> tuple[float, ...]:
     levels = tuple(number("Quantile", "alpha", level) for level in alpha)
     steps = zip((0.0, *levels), (*levels, 1.0), strict=True)
     if len(levels) < 2 or not all(low < high for low, high in steps):
-        advice = f" For one use Quantile({levels[0]!r})." if len(levels) == 1 else ""
+        advice = f" For one use Quantile({levels[0]!r})." if len(levels) == 1 and 0.0 < levels[0] < 1.0 else ""
         raise RecipeError(f"{rule}; got {list(levels)!r}.{advice}")
     return levels
 

@@ -31,8 +31,8 @@ class Metric:
 
     If ``mean_of`` is a loss, the metric is ``finish`` of the weighted mean of that loss: a backend's
     ``loss_value`` then gives the same number, up to rounding, without the scores leaving the device. If it declares
-    ``asked``, the metric is ``finish`` of what a device computes from the scores where they are, with the bits of
-    ``function``. If ``each`` is a metric of one target and one score, the metric is the mean over the outputs of it.
+    ``score_metric``, the metric is ``finish`` of what a device computes from the scores where they are, with the bits
+    of ``function``. If ``each`` is a metric of one target and one score, the metric is the mean over the outputs of it.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Metric:
     mean_of: Loss | None = field(default=None, repr=False)
     finish: Callable[[float], float] = field(default=same, repr=False)
     by_query: bool = field(default=False, repr=False)
-    asked: MakeScoreMetric | None = field(default=None, repr=False)
+    score_metric: MakeScoreMetric | None = field(default=None, repr=False)
     each: Metric | None = field(default=None, repr=False)
 
     def __call__(

@@ -41,8 +41,8 @@ def ndcg(k: int | None = None, *, empty: float | None = 1.0, gain: Sequence[floa
         gain: gain of label 0, 1, 2, ...; None for the loss's own gains, or else 2^label - 1.
     """
     table = None if gain is None else gain_table("ndcg", gain)
-    asked = partial(on_device.list_mean, gain=table)
-    return _of_rankings("ndcg", k, empty, partial(query_measures.ndcg, gain=table), asked)
+    score_metric = partial(on_device.list_mean, gain=table)
+    return _of_rankings("ndcg", k, empty, partial(query_measures.ndcg, gain=table), score_metric)
 
 
 def mean_average_precision(k: int | None = None, *, empty: float | None = 1.0) -> Metric:
@@ -70,7 +70,7 @@ def recall(k: int | None = None, *, empty: float | None = 1.0) -> Metric:
 
 
 def _of_rankings(
-    name: str, k: Any, empty: Any, function: Function, asked: Callable[..., Any] = on_device.list_mean
+    name: str, k: Any, empty: Any, function: Function, score_metric: Callable[..., Any] = on_device.list_mean
 ) -> Metric:
     if k is not None and (isinstance(k, bool) or not isinstance(k, Integral) or k < 1):
         raise InputError(f"k: {name} needs a whole number of places, 1 or more, or None for all; got {k!r}.")
@@ -78,8 +78,8 @@ def _of_rankings(
         raise InputError(f"empty: {name} needs a number from 0 to 1, or None to leave such queries out; got {empty!r}.")
     called = name if k is None else f"{name}@{k}"
     called += "" if empty == 1.0 else ":skip" if empty is None else f":{empty:g}"
-    asked = partial(asked, rule=name, k=k, empty=empty)
-    return Metric(called, True, partial(function, k=k, empty=empty), by_query=True, asked=asked)
+    score_metric = partial(score_metric, rule=name, k=k, empty=empty)
+    return Metric(called, True, partial(function, k=k, empty=empty), by_query=True, score_metric=score_metric)
 
 
 def get(metric: str | Metric | Callable[..., float], loss: Loss) -> Metric:
@@ -271,8 +271,8 @@ def _named(text: str, loss: Loss) -> Metric:
         judge = _judge(name, family, parameter, loss)
         bound = partial(function, a=judge.parameter)
         same = name != "tweedie_deviance" and _predicts_scores(loss)
-        asked = None if same else partial(on_device.term_mean, metric=name, a=judge.parameter)
-        return Metric(text, False, bound, judge if same else None, asked=asked)
+        score_metric = None if same else partial(on_device.term_mean, metric=name, a=judge.parameter)
+        return Metric(text, False, bound, judge if same else None, score_metric=score_metric)
     return _simple(text, name, loss)
 
 
@@ -283,8 +283,8 @@ def _simple(text: str, name: str, loss: Loss) -> Metric:
     function, higher, _ = _SIMPLE[name]
     mean_of, finish = _as_loss(name, loss)
     if mean_of is None and name in on_device.DEVICE_METRICS:
-        asked, finish = on_device.DEVICE_METRICS[name]
-        return Metric(name, higher, function, finish=finish, asked=asked)
+        score_metric, finish = on_device.DEVICE_METRICS[name]
+        return Metric(name, higher, function, finish=finish, score_metric=score_metric)
     return Metric(name, higher, function, mean_of, finish)
 
 
@@ -292,8 +292,8 @@ def _top_k_accuracy(text: str, places: str) -> Metric:
     """Metric that a text such as "top_k_accuracy@5" stands for."""
     if not places.isdecimal() or not 1 <= int(places) < 2**31:
         raise InputError(f"eval_metric: {_TOP_K} needs a number of classes, as in '{_TOP_K}@5'; got {text!r}.")
-    asked = partial(on_device.hit_share, places=int(places), later_leads=True)
-    return Metric(text, True, partial(of_classes.top_k_accuracy, k=int(places)), asked=asked)
+    score_metric = partial(on_device.hit_share, places=int(places), later_leads=True)
+    return Metric(text, True, partial(of_classes.top_k_accuracy, k=int(places)), score_metric=score_metric)
 
 
 def _ranking(text: str, name: str, places: str | None, empty: str | None) -> Metric:

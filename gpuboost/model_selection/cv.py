@@ -15,7 +15,7 @@ from gpuboost.data.dataset import Dataset
 from gpuboost.data.query_column import without_group
 from gpuboost.data.tables import as_table
 from gpuboost.errors import InputError, RecipeError
-from gpuboost.model_selection.folds import Rows, splits_of
+from gpuboost.model_selection.folds import Rows, for_fold, splits_of
 from gpuboost.model_selection.in_step import SET, TRAIN, best_round, curves, fit_in_step
 from gpuboost.model_selection.lock_step import fit_each
 from gpuboost.training.automatic import is_auto
@@ -74,7 +74,8 @@ def cv(
         A ``gb.Dataset``, or X, target, weights, queries and offsets. They are binned once: the cuts are those of all
         rows, which tells a fold nothing about the targets it is judged by.
     folds : int, splitter of scikit-learn, or iterable of (training rows, held-out rows)
-        An int shuffles; classes are spread evenly. Rows of one query stay together, and are not shuffled.
+        An int shuffles; classes are spread evenly. Rows of one query stay together, and are not shuffled. A sampling
+        rule of one number for each row, such as ``gb.RowProbabilities``, has those of a fold's rows.
     refit : bool
         Also fit to all rows, for the best number of rounds.
     random_state : int
@@ -129,14 +130,15 @@ def _fitted(
     def watched(learn: Rows, judge: Rows) -> dict[str, Dataset]:
         return {TRAIN: rows.take(learn), SET: rows.take(judge)} if train_curve else {SET: rows.take(judge)}
 
+    models = [for_fold(model, learn, len(rows)) for learn, _ in splits]
     if early_stopping_rounds is not None:
         training, judged = [rows.take(learn) for learn, _ in splits], [watched(*split) for split in splits]
-        return fit_in_step(model, training, judged, early_stopping_rounds)
+        return fit_in_step(models, training, judged, early_stopping_rounds)
 
     def fit(learn: Rows, judge: Rows, fold_model: GradientBoosting) -> GradientBoosting:
         return fold_model.fit(rows.take(learn), eval_set=watched(learn, judge))
 
-    return fit_each([clone(model) for _ in splits], [partial(fit, *split) for split in splits], rows)
+    return fit_each(models, [partial(fit, *split) for split in splits], rows)
 
 
 def dataset_of(

@@ -8,11 +8,14 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 
+from gpuboost.api.base import GradientBoosting
 from gpuboost.data.queries import query_start
 from gpuboost.errors import RecipeError, shown
 from gpuboost.training.parameters import integer
+from gpuboost.training.row_sampling import check_rows_of, for_training_rows
 
 Rows: TypeAlias = NDArray[np.intp]
 
@@ -46,6 +49,20 @@ def splits_of(
                     f"fold {fold} are not."
                 )
     return splits
+
+
+def for_fold(model: GradientBoosting, learn: Rows, n_rows: int) -> GradientBoosting:
+    """A clone for the training rows of a fold: a sampling rule of one number for each row has those of these rows.
+
+    Raises
+    ------
+    RecipeError
+        If the rule is for another number of rows than all n_rows.
+    """
+    made: GradientBoosting = clone(model)
+    check_rows_of(made.sampling, n_rows)
+    made.sampling = for_training_rows(made.sampling, learn, None)
+    return made
 
 
 def _pair(fold: int, pair: Any, name: str) -> tuple[Rows, Rows]:

@@ -29,12 +29,15 @@ Curves = dict[str, list[float]]
 
 
 def fit_in_step(
-    model: GradientBoosting, training: Sequence[Dataset], watched: Sequence[dict[str, Dataset]], patience: int
+    models: Sequence[GradientBoosting],
+    training: Sequence[Dataset],
+    watched: Sequence[dict[str, Dataset]],
+    patience: int,
 ) -> list[GradientBoosting]:
-    """Clones fitted to the training rows of each fold, with the rounds up to the best mean of the held-out metric.
+    """Clones of each fold's model, fitted to its training rows, with the rounds up to the best mean of the metric.
 
-    Each part of the fits continues the part before, and is as long as all before it, so at most half of the rounds are
-    made for nothing.
+    The mean is that of the held-out rows. Each part of the fits continues the part before, and is as long as all before
+    it, so at most half of the rounds are made for nothing.
 
     Raises
     ------
@@ -42,6 +45,7 @@ def fit_in_step(
         If the patience is no number of rounds, or the metric no number.
     """
     integer("early_stopping_rounds", patience, 1)
+    model = models[0]
     rule = stopping_rule(model, patience)
     numbers = provisional(model.get_params(deep=False), len(training[0]))
     max_rounds, rate = numbers["n_estimators"], numbers["learning_rate"]
@@ -56,19 +60,19 @@ def fit_in_step(
     done = 0
     while done < max_rounds:
         rounds = min(max(done, 2 * rule.rounds, _FIRST), max_rounds - done)
-        part = clone(model).set_params(n_estimators=rounds, **common)
+        parts = [clone(of_fold).set_params(n_estimators=rounds, **common) for of_fold in models]
         before: list[Any] = [*fitted] or [None] * len(training)
         fits = [partial(_fit, *of_fold) for of_fold in zip(training, watched, before, strict=True)]
-        fitted = fit_each([clone(part) for _ in fits], fits, training[0])
+        fitted = fit_each(parts, fits, training[0])
         for history, fold_model in zip(histories, fitted, strict=True):
             _extend(history, fold_model.evals_result_)
         done += rounds
         best, stop = _best_so_far(rule, model, fitted[0], _mean(histories))
         if stop:
             break
-    for history, fold_model in zip(histories, fitted, strict=True):
+    for history, fold_model, of_fold in zip(histories, fitted, models, strict=True):
         fold_model.evals_result_ = history
-        fold_model.set_params(**model.get_params(deep=False))
+        fold_model.set_params(**of_fold.get_params(deep=False))
     return [fold_model[: best + 1] for fold_model in fitted]
 
 

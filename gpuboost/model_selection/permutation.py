@@ -126,7 +126,7 @@ class _Measured:
         self._start = query_start(group) if group is not None and is_list_loss(self._loss) else None
         offsets = None if rows.metadata.offset is None else rows.metadata.offset.T
         n, k = len(rows.y), model.ensemble_.n_outputs
-        self._offset = offset_of(None, offsets, n, k, fitted_with=model._has_offsets())
+        self._offset = offset_of(None, offsets, n, k, warn_of_none=model._has_offsets())
 
     def __call__(self, rows: Any) -> float:
         """The metric of rows (n, d), categories as codes."""

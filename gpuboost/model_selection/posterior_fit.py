@@ -19,6 +19,7 @@ from gpuboost.langevin import Langevin
 from gpuboost.losses.distribution import GaussianNLL
 from gpuboost.losses.residual import SquaredError
 from gpuboost.model_selection.cv import dataset_of
+from gpuboost.model_selection.folds import for_fold
 from gpuboost.model_selection.lock_step import fit_each
 from gpuboost.training.job import seed_of
 from gpuboost.watch.early_stopping import stops_early
@@ -93,7 +94,8 @@ def fit_posterior(
     learn, judge = _split(data, held_out, seed_of(model.random_state), kind == "classes")
     variance = 1.0 if kind == "classes" else _variance(data, learn)
     t_grid, v_grid = _grids(kind, variance, temperatures, prior_variances)
-    choice = _Choice(model, policy, data.take(learn), data.take(judge), {})
+    on_learned = for_fold(model, learn, len(data))
+    choice = _Choice(on_learned, policy, data.take(learn), data.take(judge), {})
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "n_estimators: the chain", OutsideTheoryWarning)  # said below, once
         middle = v_grid[len(v_grid) // 2]

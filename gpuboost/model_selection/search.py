@@ -104,7 +104,8 @@ def search(
     X, y, sample_weight, group, init_score
         As for ``fit``; X may be a ``gb.Dataset``, whose cuts are then those of all rows.
     cv : int, splitter of scikit-learn, or iterable of (training rows, held-out rows)
-        As ``folds`` of ``gb.cv``: an int shuffles, classes are spread evenly, and rows of a query stay together.
+        As ``folds`` of ``gb.cv``: an int shuffles, classes are spread evenly, and rows of a query stay together. Rules
+        of one number for each row (``gb.RowProbabilities``) have those of a fold's rows.
     budget : number of 1 or more, optional
         Cost of the search, in cross-validated fits of ``n_estimators`` rounds. As many settings are drawn as successive
         halving can try at this cost. None tries every setting of a grid for all rounds, or is 10 for distributions.

@@ -28,6 +28,8 @@ class Fold:
 
     training: Dataset
     judged: Any  # an eval set
+    learn: Rows  # numbers of the training rows, among all n_rows
+    n_rows: int
 
     def bin_now(self, threads: int) -> None:
         """Bin the training rows, once for all fits that come."""
@@ -93,7 +95,7 @@ class SearchData:
         """The folds, with cuts of each one's training rows; those of a Dataset have the cuts of all its rows."""
         if isinstance(self.x, Dataset):
             whole = self.x.loaded()
-            return [Fold(whole.take(learn), whole.take(judge)) for learn, judge in splits]
+            return [Fold(whole.take(learn), whole.take(judge), learn, self.n_rows) for learn, judge in splits]
         made = []
         for learn, judge in splits:
             y, weight, group, offset = self._labels(learn)
@@ -102,7 +104,7 @@ class SearchData:
             )
             y, weight, group, offset = self._labels(judge)
             labels = (y, group, weight, offset) if self.by_query else (y, weight, offset)
-            made.append(Fold(training, (self.x.rows(judge), *labels)))
+            made.append(Fold(training, (self.x.rows(judge), *labels), learn, self.n_rows))
         return made
 
     def fit(self, model: GradientBoosting) -> GradientBoosting:

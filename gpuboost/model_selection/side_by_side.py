@@ -12,12 +12,14 @@ from sklearn.base import clone
 
 from gpuboost.api.base import GradientBoosting
 from gpuboost.losses.protocol import Loss
+from gpuboost.model_selection.folds import for_fold
 from gpuboost.model_selection.in_step import SET, deciding_metric, without_stopping
 from gpuboost.model_selection.in_threads import Share, fit_in_threads, is_on_cpu
 from gpuboost.model_selection.lock_step import fit_in_turn_or_together, gpu_of_fits
 from gpuboost.model_selection.search_data import Fold
 from gpuboost.training.job import seed_of
 from gpuboost.training.parameters import recipe, threads
+from gpuboost.training.row_sampling import check_rows_of
 
 
 @dataclass(slots=True, eq=False)
@@ -38,7 +40,8 @@ class RunningTrial:
     def go_on(self, fold: int, rounds: int, share: Share) -> GradientBoosting:
         """Fit one fold up to so many rounds, from those that it has."""
         rows, before = self.folds[fold], self.fitted[fold]
-        made: GradientBoosting = clone(self.model).set_params(n_estimators=rounds - len(self.curves[fold]))
+        made = for_fold(self.model, rows.learn, rows.n_rows)
+        made.set_params(n_estimators=rounds - len(self.curves[fold]))
         made = share.fit(made, lambda part: part.fit(rows.training, eval_set={SET: rows.judged}, init_model=before))
         metric = deciding_metric(self.model, made)
         self.metric, self.higher_is_better = metric.name, metric.higher_is_better
@@ -100,6 +103,7 @@ def check_recipes(trials: Sequence[RunningTrial]) -> None:
                 fresh: GradientBoosting = clone(trial.model)
                 losses[key] = fresh._target(fresh._rows(rows, None, None)).loss
             recipe(params, losses[key], len(rows))
+            check_rows_of(params["sampling"], trial.folds[0].n_rows)
         except BaseException as error:
             error.add_note(f"The setting is number {trial.number} of the search.")
             raise

@@ -28,6 +28,11 @@ def names_of(model: Any) -> list[str]:
     return [f"x{f}" for f in range(model.n_features_in_)] if names is None else [str(name) for name in names]
 
 
+def literal(text: Any) -> str:
+    """The text as matplotlib draws it unchanged: its dollar signs begin no formula."""
+    return str(text).replace("$", r"\$")
+
+
 def axes(ax: Axes | None, *, width: float = 6.4, height: float = 4.0) -> Axes:
     """``ax``, or new ones if it is None. ImportError without matplotlib, InputError for what is no axes."""
     if ax is not None:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.arguments import is_one_of
-from gpuboost.plot.axes import axes
+from gpuboost.plot.axes import axes, literal
 from gpuboost.plot.explained import ExplainedRows, column_of, explained, interactions_with
 
 if TYPE_CHECKING:
@@ -59,8 +59,8 @@ def dependence(
     other = None if colour_by is None else column_of(rows.names, colour_by, "colour_by")
     ax = axes(ax)
     _draw(ax, rows, column, heights, other)
-    ax.set_xlabel(rows.names[column])
-    ax.set_ylabel(label)
+    ax.set_xlabel(literal(rows.names[column]))
+    ax.set_ylabel(literal(label))
     return ax
 
 
@@ -80,7 +80,7 @@ def _draw(ax: Axes, rows: ExplainedRows, column: int, heights: NDArray[np.float6
         ax.legend()
     levels = rows.levels[column]
     if levels is not None:
-        ax.set_xticks(range(len(levels)), [str(level) for level in levels], rotation=90 if len(levels) > 6 else 0)
+        ax.set_xticks(range(len(levels)), [literal(level) for level in levels], rotation=90 if len(levels) > 6 else 0)
     if other is not None:
-        bar = ax.figure.colorbar(drawn, ax=ax, label=rows.names[other], ticks=[0.0, 1.0])
+        bar = ax.figure.colorbar(drawn, ax=ax, label=literal(rows.names[other]), ticks=[0.0, 1.0])
         bar.ax.set_yticklabels(["low", "high"])

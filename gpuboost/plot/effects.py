@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from gpuboost.arguments import is_integer
 from gpuboost.backends.prediction.effects import Effect, effects
 from gpuboost.errors import InputError
-from gpuboost.plot.axes import axes, check_estimator, names_of
+from gpuboost.plot.axes import axes, check_estimator, literal, names_of
 from gpuboost.types import Cuts
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def _column(model: Any, name: Any, asked: Any) -> int:
 
 
 def _curve(model: Any, effects_of_feature: list[Effect], name: str, ax: Axes) -> Axes:
-    ax.set_xlabel(name)
+    ax.set_xlabel(literal(name))
     ax.set_ylabel("effect on the score")
     if not effects_of_feature:
         ax.axhline(0.0)
@@ -79,7 +79,7 @@ def _curve(model: Any, effects_of_feature: list[Effect], name: str, ax: Axes) ->
 def _bars(parts: list[tuple[int, Floats]], cuts: Cuts, labels: Any, name: str, ax: Axes) -> Axes:
     categories = [cuts.categories[f] for f, _ in parts]
     pairs = [
-        (str(labels[code]), v)
+        (literal(labels[code]), v)
         for codes, (_, values) in zip(categories, parts, strict=True)
         if codes is not None
         for code, v in zip(codes.tolist(), values[:-1].tolist(), strict=True)
@@ -87,14 +87,14 @@ def _bars(parts: list[tuple[int, Floats]], cuts: Cuts, labels: Any, name: str, a
     pairs.sort(key=lambda pair: pair[1])
     ax.barh([label for label, _ in pairs], [v for _, v in pairs])
     ax.set_xlabel("effect on the score")
-    ax.set_ylabel(name)
+    ax.set_ylabel(literal(name))
     return ax
 
 
 def _map(effects_of_pair: list[Effect], columns: list[int], names: list[str], cuts: Cuts, ax: Axes) -> Axes:
     """The first feature to the right, the second upwards."""
-    ax.set_xlabel(names[0])
-    ax.set_ylabel(names[1])
+    ax.set_xlabel(literal(names[0]))
+    ax.set_ylabel(literal(names[1]))
     (effect,) = effects_of_pair
     across, up = effect.features
     values = effect.values[:-1, :-1] - effect.values[:-1, :-1].mean()

@@ -11,7 +11,7 @@ from gpuboost.arguments import is_integer, is_one_of
 from gpuboost.errors import InputError, RecipeError
 from gpuboost.execution import Log
 from gpuboost.plot.axes import axes as _axes
-from gpuboost.plot.axes import check_estimator
+from gpuboost.plot.axes import check_estimator, literal
 from gpuboost.plot.axes import names_of as _names
 from gpuboost.types import EVERY_VALUE, Cuts, Nodes
 
@@ -38,7 +38,7 @@ def importance(model: Any, kind: str = "gain", *, top: int = 20, ax: Axes | None
     names = _names(model)
     order = [int(f) for f in np.argsort(-values, kind="stable")[:top] if values[f] > 0.0][::-1]
     ax = _axes(ax, height=0.6 + 0.3 * max(1, len(order)))
-    ax.barh([names[f] for f in order], values[order])
+    ax.barh([literal(names[f]) for f in order], values[order])
     ax.set_xlabel(f"importance ({kind})")
     return ax
 
@@ -69,7 +69,7 @@ def metrics(results: Any, *, metric: str | None = None, ax: Axes | None = None) 
     spread: Mapping[str, Sequence[float]] = getattr(results, "std", {})
     for name, values in curves.items():
         rounds = np.arange(1, len(values[chosen]) + 1)
-        (line,) = ax.plot(rounds, values[chosen], label=name)
+        (line,) = ax.plot(rounds, values[chosen], label=literal(name))
         if chosen in spread:
             mean, std = np.asarray(values[chosen]), np.asarray(spread[chosen])
             ax.fill_between(rounds, mean - std, mean + std, color=line.get_color(), alpha=0.2, linewidth=0)
@@ -77,7 +77,7 @@ def metrics(results: Any, *, metric: str | None = None, ax: Axes | None = None) 
     if best is not None:
         ax.axvline(best + 1, linestyle=":", color="grey", label=f"best: round {best + 1}")
     ax.set_xlabel("round")
-    ax.set_ylabel(chosen)
+    ax.set_ylabel(literal(chosen))
     ax.legend()
     return ax
 
@@ -171,7 +171,7 @@ def tree(model: Any, round: int = 0, output: int = 0, *, ax: Axes | None = None)
         leaf = nodes.feature[node] < 0
         text = f"{factor * values[node]:.4g}" if leaf else _rule(nodes, node, model, names)
         box = {"boxstyle": "round", "facecolor": "honeydew" if leaf else "white", "edgecolor": "grey"}
-        label = f"{text}\n{nodes.count[node]} rows"
+        label = f"{literal(text)}\n{nodes.count[node]} rows"
         ax.text(x[node], y[node], label, ha="center", va="center", fontsize="small", bbox=box, zorder=3)
     ax.set_xlim(x.min() - 0.6, x.max() + 0.6)
     ax.set_ylim(y.min() - 0.4, 0.4)

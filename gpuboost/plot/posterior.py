@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from gpuboost.arguments import floats, is_integer, is_real
 from gpuboost.errors import InputError, shown
-from gpuboost.plot.axes import axes, check_estimator, names_of
+from gpuboost.plot.axes import axes, check_estimator, literal, names_of
 from gpuboost.posterior import Calibration, autocorrelation_time, autocorrelations, diagnose
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def uncertainty(
     first: dict[str, Any] = {} if labels is None else {"linestyle": "", "marker": "o"}
     second: dict[str, Any] = {"linestyle": "--"} if labels is None else {"linestyle": "", "marker": "x"}
     if posterior.mean.ndim == 2:
-        (line,) = ax.plot(column[order], posterior.mean[order, 1], label=f"P({model.classes_[1]})", **first)
+        (line,) = ax.plot(column[order], posterior.mean[order, 1], label=literal(f"P({model.classes_[1]})"), **first)
         ax.plot(column[order], posterior.knowledge[order], label="knowledge uncertainty (nats)", **second)
     else:
         (line,) = ax.plot(column[order], posterior.mean[order], label="mean", **first)
@@ -50,8 +50,8 @@ def uncertainty(
             else:
                 ax.vlines(column[order], low, high, color=line.get_color(), alpha=alpha, linewidth=6, label=name)
     if labels is not None:
-        ax.set_xticks(range(len(labels)), [str(label) for label in labels])
-    ax.set_xlabel(names_of(model)[feature])
+        ax.set_xticks(range(len(labels)), [literal(label) for label in labels])
+    ax.set_xlabel(literal(names_of(model)[feature]))
     ax.legend()
     return ax
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from gpuboost.arguments import is_integer
 from gpuboost.errors import RecipeError
-from gpuboost.plot.axes import axes
+from gpuboost.plot.axes import axes, literal
 from gpuboost.plot.explained import explained
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def shap_summary(model: Any, X: Any, *, output: int = 0, top: int = 20, ax: Axes
         drawn = ax.scatter(
             contributions[seen], height[seen], s=8, c=shades[seen], cmap="coolwarm", vmin=0.0, vmax=1.0, rasterized=True
         )
-    ax.set_yticks(range(len(order)), [rows.names[column] for column in order])
+    ax.set_yticks(range(len(order)), [literal(rows.names[column]) for column in order])
     ax.set_xlabel("contribution to the score")
     if drawn is not None:
         bar = ax.figure.colorbar(drawn, ax=ax, label="feature value", ticks=[0.0, 1.0])

@@ -9,14 +9,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.arguments import is_integer
+from gpuboost.arguments import is_integer, is_real
 from gpuboost.backends.numerics.probabilities import ThresholdRule
 from gpuboost.backends.protocol import Backend
 from gpuboost.errors import RecipeError, shown
 from gpuboost.keys import Key
 from gpuboost.records import dataclass, restored
 from gpuboost.sampling.by_row import checked, numbers_of_rows
-from gpuboost.sampling.protocol import LEAVES_FROM, Losses, explaining_leaf_values, is_number, leaves_from, share
+from gpuboost.sampling.protocol import LEAVES_FROM, Losses, explaining_leaf_values, leaves_from, share
 from gpuboost.types import Array, Gradients, Sample, TrainingSet
 
 KAPPAS = {"gradient": 0.0, "mvs": 0.1, "hessian": inf, "loss": 0.0}
@@ -241,7 +241,7 @@ class ScoredDraws:
 
 
 def _positive(value: Any, *, or_zero: bool = False) -> bool:
-    return is_number(value) and bool(value > 0.0 or (or_zero and value == 0.0))
+    return is_real(value) and bool(value > 0.0 or (or_zero and value == 0.0))
 
 
 def _factors(value: Any) -> tuple[float, ...]:

@@ -59,15 +59,10 @@ SMALLEST = 2.0**-1022
 """Least share above 0: 1 / p is a number."""
 
 
-def is_number(value: Any) -> bool:
-    """True if value is a finite number; False for bools."""
-    return is_real(value)
-
-
 def share(name: str, value: Any, *, least: float = 0.0, with_least: bool = False) -> float:
     """The value as a float above ``least`` (or at it) and at most 1, or RecipeError."""
-    denormal = is_number(value) and 0.0 < value < SMALLEST
-    if not is_number(value) or not (least <= value <= 1.0) or (value == least and not with_least) or denormal:
+    denormal = is_real(value) and 0.0 < value < SMALLEST
+    if not is_real(value) or not (least <= value <= 1.0) or (value == least and not with_least) or denormal:
         bracket = "[" if with_least else "("
         raise RecipeError(f"sampling: the {name} must be in {bracket}{least:g}, 1]; got {value!r}.")
     return float(value)

@@ -146,8 +146,8 @@ class ModelContract(MachineCases, ABC):
             data, weight = case.data, case.data.row_weight()
             scores = varied_scores(machine, data, loss.n_outputs)
             for metric in (get_metric(name, loss) for name in names):
-                assert metric.asked is not None
-                asked = metric.asked(data.y, weight, loss, data.query_start)
+                assert metric.score_metric is not None
+                asked = metric.score_metric(data.y, weight, loss, data.query_start)
                 assert asked is not None
                 answers = [cast(Evaluator, machine).score_metric(asked, scores) for _ in range(3)]
                 expected = metric(data.y, machine.to_host(scores), weight, loss, data.query_start)
@@ -176,8 +176,8 @@ class ModelContract(MachineCases, ABC):
         data, weight, metric = case.data, case.data.row_weight(), get_metric("auc", loss)
         sums, scores = varied_scores(machine, data, 1), machine.start(data, np.zeros(1))
         evaluator, begun, expected = cast(RoundEvaluator, machine), [], []
-        assert metric.asked is not None
-        asked = metric.asked(data.y, weight, loss, data.query_start)
+        assert metric.score_metric is not None
+        asked = metric.score_metric(data.y, weight, loss, data.query_start)
         assert asked is not None
         for step in range(6):  # of which the last ones are replayed
             with machine.recorded(step):

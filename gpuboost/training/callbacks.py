@@ -166,9 +166,9 @@ class _DeviceMeasure:
     def _record_of(self, data: TrainingSet) -> tuple[TrainingSet, Array | None, ScoreMetric | None]:
         """The eval set, its weights, and the record of the metric; None if the host computes it."""
         metric, weight = self._metric, weight_of(data)
-        if metric.mean_of is not None or metric.asked is None or (metric.by_query and data.query_start is None):
+        if metric.mean_of is not None or metric.score_metric is None or (metric.by_query and data.query_start is None):
             return data, weight, None
-        return data, weight, metric.asked(data.y, weight, self._loss, data.query_start)
+        return data, weight, metric.score_metric(data.y, weight, self._loss, data.query_start)
 
 
 class _OutputMeasures:

@@ -13,11 +13,16 @@ from gpuboost.data.queries import query_start
 from gpuboost.errors import RecipeError
 from gpuboost.losses.custom import Custom
 from gpuboost.losses.custom.arrays import is_of_arrays
+from gpuboost.losses.distribution import LEAST_SPREAD, GaussianNLL
 from gpuboost.losses.protocol import Loss
+from gpuboost.losses.residual import SquaredError
 from gpuboost.losses.start_values import OPTIMUM
 from gpuboost.recipe import Recipe
 from gpuboost.training.constraints.by_column import ByColumn
 from gpuboost.training.init_model import Start
+
+LEAST_GRADIENT = 1e-37
+"""Differences of targets below which float32 gradients lose digits, and then are 0"""
 
 
 def warn_of_light_weights(recipe: Recipe, weight: NDArray[np.float64] | None, n_rows: int) -> None:
@@ -44,6 +49,26 @@ def warn_of_light_weights(recipe: Recipe, weight: NDArray[np.float64] | None, n_
         f"{2.0 * least:.3g} (min_child_weight={least:g}): no tree will have a split. {advice}.",
         stacklevel=2,
     )
+
+
+def warn_of_small_target(loss: Loss, y: NDArray[np.float64]) -> None:
+    """Warn if the target varies by less than the loss can follow: gradients are float32, and a spread has a least one.
+
+    y: (n,) or (n, k).
+    """
+    if not isinstance(loss, (SquaredError, GaussianNLL)):
+        return
+    least = LEAST_SPREAD if isinstance(loss, GaussianNLL) else LEAST_GRADIENT
+    some = y[: 2**10]
+    if np.max(some) - np.min(some) > least:
+        return
+    varies_by = float(np.max(y) - np.min(y))
+    if 0.0 < varies_by <= least:
+        warnings.warn(
+            f"y: it varies by {varies_by:.3g}, and loss {loss.name!r} learns little of less than {least:.0e}. Multiply "
+            "y by a constant, and divide predictions by it.",
+            stacklevel=2,
+        )
 
 
 def check_custom_loss(recipe: Recipe, y: NDArray[np.float64], group: NDArray[Any] | None = None) -> None:

@@ -30,7 +30,7 @@ Curves = dict[str, list[float]]
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class Resolved:
     """The parameters of a fit, with numbers for ``"auto"``, and what they were chosen by."""
 
     params: Mapping[str, Any]
@@ -47,9 +47,9 @@ class Settled:
         return replace(trained, evals_result={"validation_0": self.curves}, report=report)
 
 
-def settled(
+def resolved(
     params: Mapping[str, Any], rows: LabelledRows, target: TrainingTarget, eval_set: Any, start: Start | None
-) -> Settled:
+) -> Resolved:
     """The parameters with numbers for ``"auto"``; with an eval set, the most rounds, and a rule to stop by it.
 
     A resumed fit has the numbers of its checkpoint.
@@ -60,7 +60,7 @@ def settled(
         As of a fit; and if there are no rows to choose by.
     """
     if not is_asked(params):
-        return Settled(params)
+        return Resolved(params)
     known = dict(automatic.provisional(params, target.rows.n_counted))
     if start is not None and start.run is not None:
         of_checkpoint = {
@@ -68,17 +68,17 @@ def settled(
         }
         known = {**known, **of_checkpoint}
     if not is_auto(params["n_estimators"]):
-        return Settled(known)
+        return Resolved(known)
     if eval_set is not None:
-        return Settled(_stopping(known))
+        return Resolved(_stopping(known))
     alone = {**known, "validation_fraction": None, "early_stopping_rounds": None, "callbacks": _others(params)}
     if start is not None and start.run is not None:
-        return Settled(alone)
+        return Resolved(alone)
     _check(params, start)
     begun, seed = time.perf_counter(), preparation.seed_of(params["random_state"])
     rounds, curves = _chosen({**_stopping(known), "random_state": seed}, rows, target)
     seconds = time.perf_counter() - begun
-    return Settled({**alone, "n_estimators": rounds, "random_state": seed}, curves, seconds)
+    return Resolved({**alone, "n_estimators": rounds, "random_state": seed}, curves, seconds)
 
 
 def _stopping(params: Mapping[str, Any]) -> dict[str, Any]:

@@ -30,6 +30,7 @@ from gpuboost.training.checks import (
     check_of_metrics,
     warn_of_free_trees,
     warn_of_light_weights,
+    warn_of_small_target,
     warn_of_unused_start,
 )
 from gpuboost.training.constraints.by_column import ByColumn
@@ -42,9 +43,9 @@ from gpuboost.training.offsets import offsets_of_watched, refuse_shrunk_offsets,
 from gpuboost.training.placement.devices import (
     as_device_array,
     backend_of,
+    checked_choice,
     machine,
     on_host,
-    settled,
     size_of,
     uploader,
 )
@@ -99,7 +100,7 @@ def job(
     _check_start(recipe, target, start, by_column)
     resume = None if start is None else start.ensemble
     automatic = params["device"] == "auto" and place is None
-    choice = settled(choice, automatic, recipe, inputs.cuts, target.rows, sets, monitoring)
+    choice = checked_choice(choice, automatic, recipe, inputs.cuts, target.rows, sets, monitoring)
     empty = resume or Ensemble(np.empty(0), inputs.cuts)
     with_offset = target.rows.offset is not None
     model = Saved(dict(params), empty, target.loss, inputs.columns, target.classes, offsets=with_offset)
@@ -153,6 +154,7 @@ def _parted(
 def _check_start(recipe: Recipe, target: TrainingTarget, start: Start | None, constraints: ByColumn) -> None:
     """Check what a fit begins with: the model that it continues, or a constant. Raises RecipeError."""
     if start is None:
+        warn_of_small_target(recipe.loss, target.y)
         warn_of_steep_loss(recipe, target.y, target.rows.weight)
         return
     warn_of_unused_start(recipe, start.params)

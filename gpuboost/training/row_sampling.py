@@ -16,8 +16,10 @@ from gpuboost.sampling.protocol import SamplingTraits
 def check_rows_of(sampling: Sampling, n: int) -> None:
     """Raise RecipeError if the rule is for another number of rows than the n of X."""
     rows = declared(SamplingTraits, sampling).n_rows
-    if rows not in (None, n):
-        raise RecipeError(f"sampling: {sampling!r} has numbers for {rows} rows; X has {n}.")
+    if rows is not None and rows != n:
+        of_folds = "In cross-validation use gb.cv or gb.search, which take the numbers of each fold's rows."
+        folds = f" {of_folds}" if rows > n else ""
+        raise RecipeError(f"sampling: {sampling!r} has numbers for {rows} rows; X has {n}.{folds}")
 
 
 def for_training_rows(sampling: Any, learn: NDArray[np.int64] | None, kept: NDArray[np.int64] | None) -> Sampling:

@@ -81,9 +81,14 @@ class Follower:
 
 
 def _asks_to_stop(watcher: Watcher, record: Round) -> bool:
-    answer: object = watcher(record)
+    what: Any = getattr(watcher, "function", watcher)
+    try:
+        answer: object = watcher(record)
+    except StopIteration as error:  # a generator that it passes through would hide it
+        raise RecipeError(
+            f"callbacks: a callback returns True to stop, else False or None; {what!r} raised {error!r}."
+        ) from error
     if not isinstance(answer, (bool, np.bool_, type(None))):
-        what: Any = getattr(watcher, "function", watcher)
         raise RecipeError(
             f"callbacks: a callback returns True to stop, else False or None; {what!r} returned {answer!r}."
         )

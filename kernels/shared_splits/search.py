@@ -51,7 +51,7 @@ def _read_running(v, node, histograms, counts, packed_rows, begin, n_bins, g, h,
 def _sum_level(level, node, histograms, counts, packed_rows, begin, first, size, scratch, g, h, n):
     """g, h, n: cells begin + first ... of the level's nodes added up. Returns the sums of h and of rows of them all."""
     own_g, own_h, own_n = scratch
-    total_g, total_h, total_n = np.int64(0), np.int64(0), np.int64(0)
+    total_h, total_n = np.int64(0), np.int64(0)
     for c in range(size):
         g[c] = h[c] = 0
     for c in range(size if n.shape[0] > 0 else 0):
@@ -63,10 +63,9 @@ def _sum_level(level, node, histograms, counts, packed_rows, begin, first, size,
             h[c] += own_h[c]
         for c in range(size if n.shape[0] > 0 else 0):
             n[c] += own_n[c]
-        total_g += node[v, SUM_G]
         total_h += node[v, SUM_H]
         total_n += node[v, END] - node[v, BEGIN]
-    return total_g, total_h, total_n
+    return total_h, total_n
 
 
 @kernel
@@ -109,7 +108,7 @@ def best_shared_cut(
     only = np.int64(-1)
     if word >= 0:
         only = _only_cut(word, level, node, histograms, counts, packed_rows, begin, n_bins, scratch, sums)
-    _, total_h, _ = _sum_level(
+    total_h, _ = _sum_level(
         level, node, histograms, counts, packed_rows, begin, n_bins, 1, scratch, level_g, level_h, level_n
     )  # fmt: skip
     some_missing = seen(level_g, level_h, level_n, 0)
@@ -153,7 +152,7 @@ def best_shared_cut(
 
 
 @kernel
-def _mark_candidates(g, h, n, total_g, total_h, total_n, order, single, units, rule, valid):
+def _mark_candidates(h, n, total_h, total_n, order, single, units, rule, valid):
     """valid[sweep, i]: whether the i'th prefix from either end of the order, or its i'th bin alone, is judged."""
     unit_h, least_h, least_n, rows_per_h = units[1], rule[1], np.int64(rule[3]), rule[4]
     m = order.shape[0]
@@ -228,14 +227,14 @@ def best_shared_set(
     g, h, n = scratch
     level_g, level_h, level_n = sums
     counted = n.shape[0] > 0
-    total_g, total_h, total_n = _sum_level(
+    total_h, total_n = _sum_level(
         level, node, histograms, counts, packed_rows, begin, 0, n_bins + 1, scratch, level_g, level_h, level_n
     )  # fmt: skip
     order, single = rank_categories(level_g, level_h, level_n, n_bins, units, rule)
     m = order.shape[0]
     size, sweeps = m if single else min(m, MOST_CATEGORIES), 1 if single else 2
     valid, gains = np.zeros((2, MOST_CATEGORIES), np.bool_), np.zeros((2, MOST_CATEGORIES))
-    _mark_candidates(level_g, level_h, level_n, total_g, total_h, total_n, order, single, units, rule, valid)
+    _mark_candidates(level_h, level_n, total_h, total_n, order, single, units, rule, valid)
     ridge, parents = rule[0] if single else rule[0] + rule[SET_LAMBDA], 0.0
     for v in level:
         read_node(v, node, histograms, counts, packed_rows, begin, n_bins + 1, g, h, n)

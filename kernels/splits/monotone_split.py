@@ -309,7 +309,10 @@ def search(
     bounds, directions, layout, kinds, new_pairs, shared, node, histograms, criterion, first, last, general, by_node,
     words, results,
 ):  # fmt: skip
-    """``split.search``, with bounds (v, 3) of all nodes and directions (t,) of the features that compete."""
+    """``split.search``, with bounds (v, 3) of all nodes and directions (t,) of the features that compete.
+
+    general: not read; the arguments after ``directions`` are those of ``split.search``.
+    """
     layout, histograms = HistogramLayout(*layout), HistogramArrays(*histograms)
     criterion, results = Criterion(*criterion), Splits(*results)
     of, counts, starts, root = histograms.of, histograms.counts, layout.starts, criterion.root

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -86,9 +87,12 @@ def test_a_diverging_fit_of_a_smooth_loss_is_said():
 
 def test_small_counts_and_short_steps_are_fine():
     few = rng.poisson(2.0, 300)
-    regressor(loss="poisson", step="gradient").fit(X, few)
-    regressor(loss="poisson", step="gradient", learning_rate=0.005).fit(X, COUNTS)
-    regressor(loss="poisson").fit(X, COUNTS)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        regressor(loss="poisson", step="gradient").fit(X, few)
+        regressor(loss="poisson", step="gradient", learning_rate=0.005).fit(X, COUNTS)
+        regressor(loss="poisson").fit(X, COUNTS)
+    assert not said
 
 
 # additive models that go on
@@ -246,3 +250,11 @@ def test_a_rate_of_1_is_no_sampling(sampling):
 def test_leaves_of_the_sample_are_not_those_of_all_rows_even_at_rate_1():
     sampled = gb.ImportanceSampling(1.0, variance_control="none")
     assert "variance_control" in " ".join(regressor(sampling=sampled).check(X, Y).reasons)
+
+
+@pytest.mark.parametrize(("loss", "unit"), [("squared_error", 1e-200), ("gaussian_nll", 1e-8)])
+def test_targets_that_vary_by_too_little_are_said(loss: str, unit: float) -> None:
+    with pytest.warns(UserWarning, match=f"y: it varies by .*, and loss '{loss}' learns little of less than 1e-"):
+        regressor(loss=loss).fit(X, unit * Y)
+    regressor(loss=loss).fit(X, 1e-4 * Y)
+    regressor(loss=loss, min_child_weight=0.0).fit(X, np.ones(300))

@@ -151,6 +151,8 @@ def test_a_gpu_and_shards_on_gpus_give_the_same_bytes(claims: Any, model: Any) -
         there = open_gpu("cuda:0").upload
         answer = other.predict(there(x), init_score=there(offset))
         np.testing.assert_array_equal(answer.get(), host.predict(x, init_score=offset))
+        values = other.predict_contributions(there(x), init_score=there(offset)).get()
+        np.testing.assert_array_equal(values, host.predict_contributions(x, init_score=offset))
 
 
 def test_rows_are_judged_beside_their_offsets(claims: Any) -> None:
@@ -188,6 +190,33 @@ def test_a_dataset_brings_its_offsets(claims: Any, model: Any) -> None:
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(rows)).init_score, offset)
     with pytest.raises(gb.InputError, match="init_score: the Dataset holds one already"):
         fitted.fit(rows, init_score=offset)
+
+
+def test_contributions_add_up_beside_offsets(claims: Any, model: Any) -> None:
+    x, y, offset = claims
+    raw = np.log(model.predict(x, init_score=offset))
+    values = model.predict_contributions(x, init_score=offset)
+    np.testing.assert_allclose(values.sum(axis=1), raw, atol=1e-9)
+    pairs = model.predict_interactions(x, init_score=offset)
+    np.testing.assert_allclose(pairs.sum(axis=2), values, atol=1e-9)
+    data = gb.Dataset(x, y, init_score=offset)
+    np.testing.assert_array_equal(model.predict_contributions(data), values)
+    np.testing.assert_array_equal(model.predict_interactions(data), pairs)
+    without = model.predict_contributions(x)
+    np.testing.assert_array_equal(without[:, :-1], values[:, :-1])
+    np.testing.assert_array_equal(without[:, -1] + offset, values[:, -1])
+    with pytest.raises(gb.InputError, match="init_score"):
+        model.predict_contributions(x, init_score=offset[:5])
+
+
+def test_contributions_to_classes_add_up_beside_offsets(multiclass_data: Any) -> None:
+    x, y = multiclass_data
+    offset = np.random.default_rng(0).normal(size=(len(y), 3))
+    fitted = gb.GradientBoostingClassifier(**SETTINGS).fit(x, y, init_score=offset)
+    raw = fitted.decision_function(x, init_score=offset)
+    np.testing.assert_allclose(fitted.predict_contributions(x, init_score=offset).sum(axis=2), raw, atol=1e-9)
+    pairs = fitted.predict_interactions(x, init_score=offset)
+    np.testing.assert_allclose(pairs.sum(axis=(2, 3)), raw, atol=1e-9)
 
 
 def test_cross_validation_takes_offsets(claims: Any) -> None:
@@ -241,6 +270,29 @@ def test_queries_take_offsets(rng: np.random.Generator) -> None:
     without = gb.GradientBoostingRanker(n_estimators=3).fit(x, y, group=group)
     assert model.predict(x, init_score=0).tobytes() != without.predict(x).tobytes()
     np.testing.assert_array_equal(model.predict(x, init_score=offset), model.predict(x, init_score=0) + offset)
+
+
+def test_intervals_take_offsets(regression_data: Any) -> None:
+    x, y = regression_data
+    offset = np.linspace(-1.0, 1.0, len(y))
+    quantiles = gb.GradientBoostingRegressor(gb.losses.Quantile([0.05, 0.95]), **SETTINGS)
+    quantiles.fit(x, y, init_score=np.column_stack([offset, offset]))
+    each = np.column_stack([offset, offset])
+    found = quantiles.predict_interval(x, 0.9, init_score=each)
+    np.testing.assert_array_equal(found, quantiles.predict(x, init_score=each))
+    both = np.column_stack([offset, np.zeros(len(y))])
+    normal = gb.GradientBoostingRegressor("gaussian_nll", **SETTINGS).fit(x, y, init_score=both)
+    mean, std = normal.predict(x, "all", init_score=both).T
+    expected = np.column_stack([mean - 1.959964 * std, mean + 1.959964 * std])
+    np.testing.assert_allclose(normal.predict_interval(x, 0.95, init_score=both), expected, rtol=1e-5, atol=1e-5)
+    with pytest.warns(UserWarning, match="init_score: the model was fitted with offsets"):
+        normal.predict_interval(x)
+
+
+def test_intervals_of_draws_refuse_offsets(regression_data: Any) -> None:
+    chain = gb.GradientBoostingRegressor(langevin=gb.Langevin(), random_state=0, **SETTINGS).fit(*regression_data)
+    with pytest.raises(gb.InputError, match="init_score: intervals of draws have no offsets"):
+        chain.predict_interval(regression_data[0], init_score=0.0)
 
 
 def test_langevin_boosting_refuses_offsets(claims: Any) -> None:

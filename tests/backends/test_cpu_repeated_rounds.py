@@ -373,9 +373,9 @@ def test_nothing_is_kept_of_a_fit() -> None:
     assert [one() is None for one in kept] == [True] * 3
 
 
-@pytest.mark.parametrize(("is_ready", "repeats"), [(False, False), (True, True)])
+@pytest.mark.parametrize(("is_there", "repeats"), [(False, False), (True, True)])
 def test_no_fit_waits_for_the_kernel(
-    is_ready: bool, repeats: bool, counted: Counted, monkeypatch: pytest.MonkeyPatch
+    is_there: bool, repeats: bool, counted: Counted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     case = random_case(5, 200, 4, target="binary", weights="whole")
     recipe = Recipe(losses.Logistic(), 6, 0.3, GROWTH)
@@ -385,10 +385,10 @@ def test_no_fit_waits_for_the_kernel(
 
     def ready(_: Any, kind: str) -> bool:
         asked.append(kind)
-        return is_ready
+        return is_there
 
     monkeypatch.setattr(RepeatedRounds, "waits", True)
-    monkeypatch.setattr(repeated_rounds, "BACKGROUND", type("Background", (), {"is_ready": ready})())
+    monkeypatch.setattr(repeated_rounds, "BACKGROUND", type("Background", (), {"request": ready})())
     monkeypatch.setattr(repeated_rounds, "PAYS", 3)
     counted.calls.clear()
     boost(recipe, case.data, Cpu(1), together=5)
@@ -398,7 +398,7 @@ def test_no_fit_waits_for_the_kernel(
 
 def test_a_kernel_for_other_types_is_not_compiled(counted: Counted, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RepeatedRounds, "waits", True)
-    monkeypatch.setattr(repeated_rounds, "BACKGROUND", type("Ready", (), {"is_ready": lambda self, kind: True})())
+    monkeypatch.setattr(repeated_rounds, "BACKGROUND", type("Ready", (), {"request": lambda self, kind: True})())
     monkeypatch.setattr(repeated_rounds, "PAYS", 1)
     case, before = random_case(5, 60, 2), len(kernel.repeat.overloads)
     target = case.data.y.copy()

@@ -72,7 +72,7 @@ def ready(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three processors, and a kernel that is compiled."""
     monkeypatch.setattr(devices, "processors", lambda: 3)
     monkeypatch.setattr(job, "processors", lambda: 3)
-    monkeypatch.setattr(Background, "is_ready", lambda *_: True)
+    monkeypatch.setattr(Background, "request", lambda *_: True)
 
 
 @pytest.fixture
@@ -248,7 +248,7 @@ from gpuboost.training import job
 
 FIRST_FITS.end()  # NumPy would have the first one where nothing is compiled
 devices.processors = job.processors = lambda: 3
-Background.is_ready = lambda *_: True
+Background.request = lambda *_: True
 large_trees.LEAST_ROWS = large_trees.WORK_PER_THREAD = 1
 x = np.random.default_rng(0).normal(size=(700, 7)).astype(np.float32)
 roles, grow = [], kernel.grow
@@ -295,7 +295,7 @@ class Process:
 
 @pytest.fixture
 def started(monkeypatch: pytest.MonkeyPatch) -> list[Process]:
-    """The processes, each of which notes its kernel when it has ended; ``is_ready`` as it is."""
+    """The processes, each of which notes its kernel when it has ended; ``request`` as it is."""
     made: list[Process] = []
     monkeypatch.undo()
     monkeypatch.setattr(background, "start_process", lambda *_, background: made.append(Process()) or made[-1])
@@ -305,21 +305,21 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[Process]:
 
 def test_the_second_tree_starts_the_compilation(started: list[Process]) -> None:
     asked = Background()
-    assert not asked.is_ready("numeric")
+    assert not asked.request("numeric")
     assert started == []
-    assert not asked.is_ready("numeric")
-    assert not asked.is_ready("numeric")
+    assert not asked.request("numeric")
+    assert not asked.request("numeric")
     assert len(started) == 1
     started[0].code = 0
-    assert asked.is_ready("numeric")
-    assert asked.is_ready("numeric")
+    assert asked.request("numeric")
+    assert asked.request("numeric")
 
 
 @pytest.mark.parametrize("there", [True, False])
 def test_kernels_that_another_fit_has_compiled_are_found_at_the_first_call(there: bool, started: list[Process]) -> None:
     asked, looked = Background(), list[bool]()
-    assert asked.is_ready("levels-numeric", lambda: looked.append(there) or there) is there
-    assert asked.is_ready("levels-numeric", lambda: looked.append(there) or there) is there
+    assert asked.request("levels-numeric", lambda: looked.append(there) or there) is there
+    assert asked.request("levels-numeric", lambda: looked.append(there) or there) is there
     assert looked == [there]
     assert len(started) == (not there)
 
@@ -327,17 +327,17 @@ def test_kernels_that_another_fit_has_compiled_are_found_at_the_first_call(there
 def test_one_that_fails_is_not_started_again(started: list[Process]) -> None:
     asked = Background()
     for _ in range(3):
-        asked.is_ready("numeric")
+        asked.request("numeric")
     started[0].code = 1
-    assert not any(asked.is_ready("numeric") for _ in range(4))
+    assert not any(asked.request("numeric") for _ in range(4))
     assert len(started) == 1
 
 
 def test_warm_up_waits_for_it(started: list[Process]) -> None:
     asked = Background()
-    asked.is_ready("numeric")
+    asked.request("numeric")
     asked.wait()
-    assert asked.is_ready("numeric")
+    assert asked.request("numeric")
     assert len(started) == 1
 
 

@@ -22,7 +22,7 @@ class Compilation:
     def __init__(self) -> None:
         self.ready, self.asked = False, list[str]()
 
-    def is_ready(self, kind: str) -> bool:
+    def request(self, kind: str) -> bool:
         self.asked.append(kind)
         return self.ready
 
@@ -80,7 +80,7 @@ def test_the_compiled_kernels_are_those_that_dense_rows_ask_for(monkeypatch: pyt
         predict.code_dense,
     )
     before = [len(kernel.signatures) for kernel in kernels]
-    monkeypatch.setattr(numpy_prediction, "BACKGROUND", type("Ready", (), {"is_ready": lambda self, kind: True})())
+    monkeypatch.setattr(numpy_prediction, "BACKGROUND", type("Ready", (), {"request": lambda self, kind: True})())
     rng = np.random.default_rng(0)
     model = gb.GradientBoostingRegressor(n_estimators=2, device="cpu", n_jobs=1).fit(
         rng.normal(size=(50, 2)), np.arange(50)

@@ -42,8 +42,9 @@ def test_part_0_is_done_by_the_caller_and_the_others_by_threads_of_their_own() -
 
 
 def test_parts_run_at_once() -> None:
-    barrier = threading.Barrier(4, timeout=10.0)
-    ThreadPool(4).run(lambda _: barrier.wait())
+    barrier, places = threading.Barrier(4, timeout=10.0), list[int]()
+    ThreadPool(4).run(lambda _: places.append(barrier.wait()))  # which raises unless all four are there
+    assert sorted(places) == [0, 1, 2, 3]
 
 
 def test_the_caller_does_what_others_have_not_begun() -> None:

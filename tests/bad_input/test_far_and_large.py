@@ -93,6 +93,10 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
         lambda: regressor(callbacks=[lambda _: "stop"]).fit(X, Y),
         "callbacks: a callback returns True to stop, else False or None; .* returned 'stop'",
     ),
+    "end of an iterator": (
+        lambda: regressor(callbacks=[lambda _: next(iter(()))]).fit(X, Y),
+        r"callbacks: a callback returns True to stop, else False or None; .* raised StopIteration\(\)",
+    ),
     "no place": (
         lambda: gb.GradientBoostingRanker(eval_at=[]).fit(X, np.zeros(300), group=[300]),
         "eval_at: needs one place or more",

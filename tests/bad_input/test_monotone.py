@@ -69,7 +69,7 @@ def test_a_categorical_column() -> None:
         ({"base_learner": gb.learners.Spline()}, "constraints are on the leaf values of trees"),
         ({"langevin": gb.Langevin(random_from=3, allow_unproven=True)}, "shapes drawn at random (random_from)"),
         ({"langevin": gb.Langevin()}, "leaf values are held to their order after the noise"),
-        ({"loss": gb.losses.GaussianNLL()}, "loss 'gaussian_nll' has 2: what one class gains another loses"),
+        ({"loss": gb.losses.GaussianNLL()}, "loss 'gaussian_nll' has 2, of mean and spread. Use a loss of one score"),
     ],
 )
 def test_what_constraints_do_not_go_with(params: dict[str, Any], text: str) -> None:
@@ -82,7 +82,5 @@ def test_what_constraints_do_not_go_with(params: dict[str, Any], text: str) -> N
 
 
 def test_several_classes() -> None:
-    with pytest.raises(
-        RecipeError, match=r"monotonic_cst: constraints are for one score a row, and loss 'softmax' has 3"
-    ):
+    with pytest.raises(RecipeError, match=r"and loss 'softmax' has 3: what one class gains another loses\. Use them"):
         gb.GradientBoostingClassifier(monotonic_cst=[1, 0, 0]).fit(X, np.arange(60) % 3)

@@ -38,7 +38,7 @@ def judge(loss, y, names, start=None, chained=True):
     backend, there = Cuda(runtime), runtime.upload(scores)
     for metric in (metrics.get(name, loss) for name in names):
         for weight in (None, np.repeat(rng.gamma(1.0, size=n // 7 + 1), 7)[:n]):
-            asked = metric.asked(y, weight, loss, start)
+            asked = metric.score_metric(y, weight, loss, start)
             assert metric.finish(backend.score_metric(asked, there)()) == metric(y, scores, weight, loss, start)
 
 def judge_all(n, chained=True):

@@ -70,3 +70,11 @@ def test_relations_of_duckdb(model: gb.GradientBoostingRegressor) -> None:
     frame = FRAME.with_columns(pl.col("city").cast(pl.String))  # the query below finds it by its name
     relation = duckdb.sql("SELECT a, city, unused FROM frame")
     np.testing.assert_array_equal(model.predict(relation), model.predict(frame))
+
+
+def test_a_lazy_target_is_to_be_collected() -> None:
+    lazy = pl.DataFrame({"y": np.arange(len(FRAME))}).lazy()
+    model = gb.GradientBoostingRegressor(n_estimators=2)
+    for call in (lambda: model.fit(FRAME, lazy), lambda: gb.Dataset(FRAME, lazy)):
+        with pytest.raises(gb.InputError, match=r"^y: a LazyFrame says how to come to its rows.* Collect it\.$"):
+            call()

@@ -72,6 +72,32 @@ def test_long_texts_that_recur_are_categories() -> None:
     np.testing.assert_array_equal(model.columns_.is_categorical, [True])
 
 
+@pytest.mark.parametrize(
+    ("kind", "texts", "words"),
+    [
+        (
+            "object",
+            ["1,5", "2,25", "3", "-,5"],
+            r"with decimal commas, such as '1,5'\. .*read_csv\(.*, decimal=\",\"\)",
+        ),
+        ("polars", ["1,5", "2,25e-3", "+3,0", "?"], r"with decimal commas, such as '1,5' beside '\?'"),
+        ("string", ["1.234,5", "12,0", " 7,1", "8"], r'.*decimal=",", thousands="\."'),
+    ],
+)
+def test_numbers_with_decimal_commas_are_refused_and_taken_where_named(kind: str, texts: list[str], words: str) -> None:
+    frame = FRAMES[kind](np.array(texts * 50))
+    with pytest.raises(gb.InputError, match=f"'shop' .* reads as numbers {words}"):
+        gb.GradientBoostingRegressor(**SMALL).fit(frame, Y)
+    model = gb.GradientBoostingRegressor(**SMALL, categorical_features=["shop"]).fit(frame, Y)
+    np.testing.assert_array_equal(model.columns_.is_categorical, [True, False])
+
+
+def test_categories_with_commas_are_no_numbers() -> None:
+    for texts in (["1,2,3", "2,3,4", "a,1"], ["Ulm, 5", "Bonn, 7", "Kiel,8"], ["1,5 m", "2,5 m", "3 m"]):
+        frame = pd.DataFrame({"shop": np.array(texts * 50, dtype=object)})
+        assert gb.GradientBoostingRegressor(**SMALL).fit(frame, Y[:150]).columns_.is_categorical.tolist() == [True]
+
+
 def test_numbers_in_text_are_refused_and_taken_where_named() -> None:
     frame = pd.DataFrame({"zip": [f"{i % 7:05d}" for i in range(200)]})
     with pytest.raises(gb.InputError, match=r"'zip' .* text that reads as numbers, such as '00000'"):

@@ -56,9 +56,9 @@ def main(parts: Iterable[int] = range(PARTS)) -> None:
         params = CASES[case] if "base_learner" in CASES[case] else {"max_depth": 4, **CASES[case]}
         model = gb.GradientBoostingRegressor(n_estimators=4, device="cuda", random_state=0, **params)
         model.fit(x, y, sample_weight=rng.integers(1, 4, 700), eval_set=(x[:50], y[:50]))
-        model.predict(x)
+        assert np.isfinite(model.predict(x)).all(), params
         if "base_learner" not in params:
-            model.apply(x)
+            assert (model.apply(x) >= 0).all(), params
 
 
 def _other_estimators(x: np.ndarray, y: np.ndarray) -> None:

@@ -162,6 +162,7 @@ def test_the_score_is_relative_to_constant_quantiles(model: gb.GradientBoostingR
     ("alpha", "words"),
     [
         ([0.5], r"two or more increasing numbers between 0 and 1; got \[0.5\]. For one use Quantile\(0.5\)"),
+        ([1.2], r"two or more increasing numbers between 0 and 1; got \[1.2\]\.$"),
         ([0.9, 0.1], "increasing"),
         ([0.1, 0.1], "increasing"),
         ([0.0, 0.5], "between 0 and 1"),

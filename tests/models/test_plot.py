@@ -196,3 +196,25 @@ def test_timeline_has_a_bar_for_each_tree_where_its_worker_is(regression_data: D
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["applied", "failed"]
     assert ax.get_xlabel() == "simulated seconds"
     assert len(gb.plot.timeline(model.log_, last=5).patches) == 5
+
+
+def test_dollar_signs_of_names_and_categories_are_no_formulas(rng: np.random.Generator) -> None:
+    size = rng.choice(["$0-$50", "$50-$"], 200)
+    frame = pd.DataFrame({"$x^$": rng.normal(size=200), "size": pd.Categorical(size)})
+    target = frame["$x^$"] + (size == "$50-$")
+    tree = gb.GradientBoostingRegressor(n_estimators=3, max_depth=2).fit(
+        frame, target, eval_set={"$^$": (frame, target)}
+    )
+    stumps = gb.GradientBoostingRegressor(n_estimators=30, max_depth=1).fit(frame, target)
+    for ax in (
+        gb.plot.importance(tree),
+        gb.plot.metrics(tree),
+        gb.plot.tree(tree),
+        gb.plot.shap_summary(tree, frame),
+        gb.plot.dependence(tree, frame, "size", colour_by="$x^$"),
+        gb.plot.dependence(tree, frame, "$x^$"),
+        gb.plot.partial_effect(stumps, "$x^$"),
+        gb.plot.partial_effect(stumps, "size"),
+    ):
+        ax.figure.canvas.draw()
+    assert sorted(label.get_text() for label in ax.get_yticklabels()) == [r"\$0-\$50", r"\$50-\$"]

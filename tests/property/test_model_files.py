@@ -55,7 +55,7 @@ def test_changed_files_are_refused_or_predict_what_they_say(tmp_path: Path) -> N
 
 @pytest.mark.slow
 def test_many_changed_files(tmp_path: Path) -> None:
-    _check_changed(range(CASES, CASES + MANY), tmp_path)
+    assert _check_changed(range(CASES, CASES + MANY), tmp_path).total() == MANY
 
 
 def _check_valid(seed: int, folder: Path) -> None:

@@ -298,7 +298,11 @@ def test_targets_are_checked(loss: ListLoss, y: list[float], words: str) -> None
 def test_labels_up_to_31_and_beyond_where_only_their_order_counts() -> None:
     PLAIN.check_target(np.arange(32.0))
     PairwiseLogistic().check_target(np.array([0.0, 1000.0]))
-    LambdaMART(gain=tuple(range(50))).check_target(np.arange(50.0))
+    of_gains = LambdaMART(gain=tuple(range(50)))
+    of_gains.check_target(np.arange(50.0))
+    for loss, beyond in ((PLAIN, 32.0), (of_gains, 50.0)):
+        with pytest.raises(InputError, match=f"row 0 holds {beyond}"):
+            loss.check_target(np.array([beyond]))
 
 
 def test_a_parameter_of_a_later_version_is_in_files_only_where_it_differs() -> None:

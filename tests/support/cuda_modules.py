@@ -203,9 +203,9 @@ def _asked_by_metrics() -> set[Asked]:
     ):
         metric = metrics.get(name, loss)
         scores = runtime.upload(rng.normal(size=(loss.n_outputs, n)))
-        assert metric.asked is not None
+        assert metric.score_metric is not None
         y = rng.permutation(n) % loss.n_outputs * 1.0 if loss.n_outputs > 1 else data.y
-        asked = metric.asked(y, rng.gamma(1.0, size=n), loss, data.query_start)
+        asked = metric.score_metric(y, rng.gamma(1.0, size=n), loss, data.query_start)
         for _ in range(2):
             backend.score_metric(asked, scores)()
         with backend.recorded(0):

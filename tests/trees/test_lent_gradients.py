@@ -89,7 +89,7 @@ def test_so_they_have_if_threads_grow_them_together(
     alone = model_bytes(tmp_path, 1, CASES[case], weights=False)
     monkeypatch.setattr(devices, "processors", lambda: 3)
     monkeypatch.setattr(job, "processors", lambda: 3)
-    monkeypatch.setattr(Background, "is_ready", lambda *_: True)
+    monkeypatch.setattr(Background, "request", lambda *_: True)
     monkeypatch.setattr(large_trees, "LEAST_ROWS", 1)
     monkeypatch.setattr(large_trees, "WORK_PER_THREAD", 1)
     lent.clear()

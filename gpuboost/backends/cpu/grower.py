@@ -196,7 +196,7 @@ class TreeGrower:
             return levels
         categorical = self._rows.layout.some_categorical
         kind = levels_kind(levels.variant, categorical=categorical)
-        return levels if levels.suit and BACKGROUND.is_ready(kind, levels.is_compiled) else None
+        return levels if levels.suit and BACKGROUND.request(kind, levels.is_compiled) else None
 
     def _grow_small_levels(self, levels: Levels) -> None:
         """Grow several levels in one call, as long as no step is large and there is room for their histograms."""

@@ -198,7 +198,7 @@ class CpuGrowth:
         HELPER.join(usual=is_usual(limits, candidates, by_column, data.n_rows))
         if self._pool.size > 1 and by_column is None and large_trees.suits(data, target, candidates, limits):
             kinds = data.cuts.is_categorical[candidates.features]
-            if BACKGROUND.is_ready(large_trees.kernel_kind(bool(kinds.any()), limits)):
+            if BACKGROUND.request(large_trees.kernel_kind(bool(kinds.any()), limits)):
                 return self._large(data, target, output, candidates, limits, workspace)
         packed = workspace.array("packed", target.gradients.g[output].shape, np.int64)
         totals, units = self._pack(target.gradients, output, packed)

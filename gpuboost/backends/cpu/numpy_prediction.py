@@ -33,7 +33,7 @@ class NumpyPrediction:
         if self._work_left < 0 or not is_dense(x, ensemble.cuts.n_columns):
             return None
         self._work_left -= len(x) * max(1, len(ensemble.trees))
-        if self._work_left < 0 or BACKGROUND.is_ready(PREDICTION):
+        if self._work_left < 0 or BACKGROUND.request(PREDICTION):
             self._work_left = -1
             return None
         return self._forests.of(ensemble).scores(x)

@@ -114,8 +114,8 @@ class RepeatedRounds:
 
     def _has(self, kind: str, left: int) -> bool:
         """True if the kernel of this kind is there, or need not be. Where enough rounds are left, it is asked for."""
-        is_ready = BACKGROUND.is_ready if left >= PAYS else BACKGROUND.is_there
-        return not self.waits or is_ready(kind)
+        has = BACKGROUND.request if left >= PAYS else BACKGROUND.is_there
+        return not self.waits or has(kind)
 
 
 class _Round:

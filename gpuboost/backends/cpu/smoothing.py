@@ -73,7 +73,7 @@ class CpuSmoothing(Penalised):
         for grid, steps in tables:
             self.add(scores, steps, grid, bins)
 
-    def settled(self, structure: Structure, own_sums: bool) -> tuple[Structure, Array, Array]:
+    def kept_tree(self, structure: Structure, own_sums: bool) -> tuple[Structure, Array, Array]:
         return with_sums(structure, own_sums)
 
     def fit_lines(

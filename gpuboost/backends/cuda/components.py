@@ -120,10 +120,10 @@ class CudaSmoothing(Penalised):
             steps=sections[0].view(np.float64), columns=on_device.columns, n=on_device.n, scores=scores,
         )  # fmt: skip
 
-    def settled(self, structure: Structure, own_sums: bool) -> tuple[Structure, Array, Array]:
+    def kept_tree(self, structure: Structure, own_sums: bool) -> tuple[Structure, Array, Array]:
         """A copy, since the next tree is grown in the same memory. Waits for the device."""
         handle: Any = structure
-        held, nodes, state = self._settled(handle.grown, own_sums)
+        held, nodes, state = self._kept_tree(handle.grown, own_sums)
         head = as_records(state, STATE)[0]
         check_error(int(head["error"]))
         records = as_records(nodes, NODE)[: int(head["n_nodes"])]
@@ -139,7 +139,7 @@ class CudaSmoothing(Penalised):
     # parts of the above
 
     @recorded_verb()
-    def _settled(self, grown: Grown, own_sums: bool) -> tuple[Grown, Array, Array]:
+    def _kept_tree(self, grown: Grown, own_sums: bool) -> tuple[Grown, Array, Array]:
         nodes, state = self._copied(grown.nodes), self._copied(grown.state)
         held = replace(grown, nodes=nodes, state=state, leaf_of_row=None, own_sums=own_sums)
         return held, self._runtime.download(nodes), self._runtime.download(state)

@@ -96,7 +96,7 @@ class ReferenceSmoothing:
         for grid, steps in tables:
             self.add(scores, steps, grid, bins)
 
-    def settled(self, structure: Structure, own_sums: bool) -> tuple[Structure, Array, Array]:
+    def kept_tree(self, structure: Structure, own_sums: bool) -> tuple[Structure, Array, Array]:
         return with_sums(structure, own_sums)
 
     def fit_lines(
@@ -141,7 +141,7 @@ class ReferenceSmoothing:
 
 
 def with_sums(structure: Structure, own_sums: bool) -> tuple[Structure, Array, Array]:
-    """``Smoothing.settled`` of a structure in the host's memory."""
+    """``Smoothing.kept_tree`` of a structure in the host's memory."""
     assert structure.sums is not None
     g, h = (part[structure.nodes.is_leaf] for part in structure.sums)
     return structure if own_sums else replace(structure, sums=None), g, h

@@ -177,7 +177,7 @@ def _best_shared(
         here = _in_order(_gain(*node, units, limits, ridge) for node in zip(lefts, totals, within, strict=True))
         if here > gain:
             gain, best = here, candidate
-    return None if best is None else _settled(best, f, gain, level[b], total, b, limits)
+    return None if best is None else _with_missing_side(best, f, gain, level[b], total, b, limits)
 
 
 def _in_order(numbers: Iterator[float]) -> float:
@@ -245,7 +245,7 @@ def _best_of_feature(
             here = within.both(f, _measured(candidate.left, units), _measured(right, units), ridge) - parent
         if here > gain:
             gain, best = here, candidate
-    return None if best is None else _settled(best, f, gain, sums[b], total, b, limits)
+    return None if best is None else _with_missing_side(best, f, gain, sums[b], total, b, limits)
 
 
 def _candidates(
@@ -363,7 +363,9 @@ def _seen(cell: Array, limits: Limits) -> bool:
     return bool(cell[0] != 0 or cell[1] != 0 or (limits.min_samples_leaf > 1 and cell[2] != 0))
 
 
-def _settled(candidate: _Candidate, f: int, gain: float, missing: Array, total: Array, b: int, limits: Limits) -> Split:
+def _with_missing_side(
+    candidate: _Candidate, f: int, gain: float, missing: Array, total: Array, b: int, limits: Limits
+) -> Split:
     """The split with missing values sent to the heavier child if the node has none."""
     missing_left, categories = candidate.missing_left, candidate.categories
     if not _seen(missing, limits):

@@ -124,8 +124,8 @@ class WatchedRows:
             yield _MetricCalls(partial(machine.mean_loss, *of_mean), record)
             return
         of_scores = None
-        if metric.asked is not None and not (metric.by_query and data.query_start is None):
-            of_scores = metric.asked(data.y, weight, loss, data.query_start)
+        if metric.score_metric is not None and not (metric.by_query and data.query_start is None):
+            of_scores = metric.score_metric(data.y, weight, loss, data.query_start)
         if of_scores is None:  # the host computes it
             yield _MetricCalls(None, None)
         else:

@@ -206,7 +206,7 @@ def check_losses(recipe: Recipe) -> None:
         raise DeviceError(f"{why}Use device='cpu', or score='mvs' or 'gradient'.")
 
 
-def settled(
+def checked_choice(
     choice: Choice,
     automatic: bool,
     recipe: Recipe,

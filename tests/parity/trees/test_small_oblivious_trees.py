@@ -72,11 +72,11 @@ def test_a_tree_is_grown_in_one_call_where_there_is_room(
 def test_no_tree_waits_for_the_kernel(is_there: bool, calls: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 
-    def is_ready(_: object, kind: str, is_there_too: Callable[[], bool]) -> bool:
+    def request(_: object, kind: str, is_there_too: Callable[[], bool]) -> bool:
         asked.append(kind)
         return is_there
 
-    monkeypatch.setattr(grower, "BACKGROUND", type("Background", (), {"is_ready": is_ready})())
+    monkeypatch.setattr(grower, "BACKGROUND", type("Background", (), {"request": request})())
     data, gradients = random_case(12, 300, 6).data, random_gradients(np.random.default_rng(3), 300, "plain")
     found = grow(Cpu(1), LEVELS, data, gradients)
     assert (calls, asked) == ([1] * is_there, ["levels-oblivious-categorical"])

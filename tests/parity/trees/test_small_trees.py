@@ -229,11 +229,11 @@ def test_no_leaf_wise_tree_waits_for_the_kernel(
 ) -> None:
     asked: list[str] = []
 
-    def is_ready(_: object, kind: str, is_there: Callable[[], bool]) -> bool:
+    def request(_: object, kind: str, is_there: Callable[[], bool]) -> bool:
         asked.append(kind)
         return False
 
-    monkeypatch.setattr(grower, "BACKGROUND", type("Background", (), {"is_ready": is_ready})())
+    monkeypatch.setattr(grower, "BACKGROUND", type("Background", (), {"request": request})())
     data, growth = random_case(12, 300, 6, categorical=0.0).data, LeafWise(Limits(31, 62))
     gradients = random_gradients(np.random.default_rng(3), 300, "plain")
     found = grow(Cpu(threads), growth, data, gradients)
@@ -263,12 +263,12 @@ def test_no_tree_that_needs_a_kernel_of_its_own_waits_for_it(
 ) -> None:
     asked, made, compiled = list[str](), list[int](), getattr(general, kernel_name)
 
-    def is_ready(_: object, kind: str, is_there_too: Callable[[], bool]) -> bool:
+    def request(_: object, kind: str, is_there_too: Callable[[], bool]) -> bool:
         asked.append(kind)
         return is_there
 
     monkeypatch.setattr(general, kernel_name, lambda *given: made.append(1) or compiled(*given))
-    monkeypatch.setattr(grower, "BACKGROUND", type("Background", (), {"is_ready": is_ready})())
+    monkeypatch.setattr(grower, "BACKGROUND", type("Background", (), {"request": request})())
     data, gradients = random_case(12, 300, 6).data, random_gradients(np.random.default_rng(3), 300, "plain")
     found = grow(Cpu(1), growth, data, gradients)
     assert (made, asked) == ([1] * is_there, [f"levels-{kind}-categorical"])

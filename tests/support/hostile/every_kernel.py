@@ -337,7 +337,7 @@ def _together() -> Iterator[tuple[str, Callable[[], object]]]:
     from gpuboost.backends.cpu.trees import large_trees
 
     def together(given: dict[str, Any]) -> object:
-        with patch.object(large_trees, "LEAST_ROWS", 1), patch.object(Background, "is_ready", lambda *_: True):
+        with patch.object(large_trees, "LEAST_ROWS", 1), patch.object(Background, "request", lambda *_: True):
             return _fit(**given)
 
     for growth, sampling, categories in product(("depthwise", "leafwise", "oblivious"), (None, 0.5), (None, [1])):

@@ -440,8 +440,7 @@ def _answers() -> list[Call]:
             kinds = {"X": "rows"}
             if method != "trace":
                 kinds["n_rounds"] = "part"
-            explains = method in ("predict_contributions", "predict_interactions")
-            if method.startswith(("predict", "decision")) and not explains:
+            if method.startswith(("predict", "decision")):
                 kinds["init_score"] = "offset"
             table.append(Call(f"{kind}.{method}", getattr(data[kind], method), kinds, {"X": data["x"]}))
     chain = data["chain"]
@@ -449,6 +448,9 @@ def _answers() -> list[Call]:
     table.append(Call("predict_uncertainty", chain.predict_uncertainty, {"X": "rows", **more}, {"X": data["x"]}))
     more |= {"coverage": "share", "kind": "word"}
     table.append(Call("predict_interval", chain.predict_interval, {"X": "rows", **more}, {"X": data["x"]}))
+    normal = gb.GradientBoostingRegressor("gaussian_nll", n_estimators=2, n_jobs=1).fit(data["x"], data["y"])
+    of_likelihood = {"X": "rows", "coverage": "share", "init_score": "offset"}
+    table.append(Call("normal.predict_interval", normal.predict_interval, of_likelihood, {"X": data["x"]}))
     importance = {"kind": "word", "normalise": "flag"}
     table.append(Call("feature_importance", data["regressor"].feature_importance, importance))
     return table

@@ -78,8 +78,8 @@ class Background:
         self._lock, self._asked, self._ready = threading.Lock(), dict[str, int](), set[str]()
         self._processes = dict[str, "subprocess.Popen[bytes] | None"]()
 
-    def is_ready(self, kind: str, is_there: Callable[[], bool] | None = None) -> bool:
-        """True if the kernels are on disk. The second call that asks starts their compilation, unless it has begun.
+    def request(self, kind: str, is_there: Callable[[], bool] | None = None) -> bool:
+        """Ask for the kernels; True if they are on disk. The second call starts their compilation, unless it has begun.
 
         At the first tree, the processors are busy with its other kernels; the first prediction may be the only one.
         is_there: looks for kernels that other fits may have compiled.
