@@ -26,6 +26,7 @@ from typing import Any
 from gpuboost.backends.optional_verbs import Shrinkage
 from gpuboost.backends.protocol import Backend
 from gpuboost.base_learners import BaseLearner, RoundState
+from gpuboost.composition.repeated_rounds import may_repeat
 from gpuboost.execution import Past
 from gpuboost.keys import Key, Stream
 from gpuboost.langevin import Chain
@@ -131,7 +132,7 @@ def boost(
     observe = declared(SelectionTraits, recipe.learners).observe
     fit = WorkerFit(recipe, weak_learner, recipe.gain_noise, recipe.cut_rule, data, chain, root, observe)
     with recipe.execution.open(fit, backend, past) as workers:
-        together = together if recipe.repeats_on(backend.offers) and not past.has_gaps else 1
+        together = together if may_repeat(recipe, backend.offers) and not past.has_gaps else 1
         steps = iter(range(ensemble.n_rounds, ensemble.n_rounds + recipe.rounds))
         for step in steps:
             trees: tuple[Any, ...] = ()  # FittedTree, or Component
