@@ -28,7 +28,6 @@ LONG_FUNCTIONS = {
     "gpuboost/api/regressor.py __init__": KEYWORDS,
     "gpuboost/api/memory.py estimate_memory": DOCUMENTED,
     "gpuboost/api/ranker.py fit": DOCUMENTED,
-    "gpuboost/boosting.py boost": "the loop of boosting, on one page",
     "gpuboost/composition/presets.py asynch_sgbdt_paper": DOCUMENTED,
     "gpuboost/model_selection/search.py search": DOCUMENTED,
     "gpuboost/training/job.py job": "the checks of a fit, in the order in which their errors are to appear",
