@@ -30,7 +30,6 @@ LONG_FUNCTIONS = {
     "gpuboost/api/ranker.py fit": DOCUMENTED,
     "gpuboost/composition/presets.py asynch_sgbdt_paper": DOCUMENTED,
     "gpuboost/model_selection/search.py search": DOCUMENTED,
-    "gpuboost/training/job.py job": "the checks of a fit, in the order in which their errors are to appear",
     "kernels/gradients/ranking.py lambdas_of": ONE_EXP,
     "kernels/gradients/smoothed_ranking.py smoothed_of": ONE_EXP,
     "kernels/gradients/unbiased_ranking.py passes_of": ONE_EXP,
