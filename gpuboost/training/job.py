@@ -33,10 +33,11 @@ from gpuboost.training.constraints.by_column import ByColumn
 from gpuboost.training.diverging import warn_of_steep_loss
 from gpuboost.training.encoding import GroupingOptions
 from gpuboost.training.features import Features, features, named, split, training_set, with_encoding
-from gpuboost.training.files import Saved, write, written
+from gpuboost.training.files import Saved, write
 from gpuboost.training.fit_record import FitRecord, PastFits, same_chain
 from gpuboost.training.init_model import Start, check_averaged, rounds_before
 from gpuboost.training.offsets import offsets_of_watched, refuse_shrunk_offsets, with_offsets
+from gpuboost.training.parameter_json import written
 from gpuboost.training.placement.devices import (
     as_device_array,
     backend_of,
