@@ -26,6 +26,7 @@ from typing import Any
 from gpuboost.backends.optional_verbs import Shrinkage
 from gpuboost.backends.protocol import Backend
 from gpuboost.base_learners import BaseLearner, RoundState
+from gpuboost.composition.repeated_rounds import may_repeat
 from gpuboost.execution import Past
 from gpuboost.keys import Key, Stream
 from gpuboost.langevin import Chain
@@ -34,6 +35,7 @@ from gpuboost.learners.selection import SelectionTraits
 from gpuboost.losses.protocol import Loss, is_drawn
 from gpuboost.recipe import Recipe
 from gpuboost.records import dataclass, declared
+from gpuboost.sampling import Sampler
 from gpuboost.state import GrowingEnsemble, repeat, started
 from gpuboost.types import (
     Array,
@@ -65,6 +67,11 @@ class WorkerFit:
     root: Key
     observe: Callable[[Sequence[Structure]], None] | None = None
 
+    @classmethod
+    def of(cls, recipe: Recipe, weak_learner: BaseLearner, data: TrainingSet, chain: Chain, root: Key) -> WorkerFit:
+        observe = declared(SelectionTraits, recipe.learners).observe
+        return cls(recipe, weak_learner, recipe.gain_noise, recipe.cut_rule, data, chain, root, observe)
+
     def __call__(self, backend: Backend, target: Target, ticket: int) -> tuple[Structure, ...]:
         """One structure per output. Equal (target, ticket) give equal structures, on any machine."""
         recipe, weak_learner, data, chain, root = self.recipe, self.weak_learner, self.data, self.chain, self.root
@@ -81,20 +88,52 @@ class WorkerFit:
         return structures
 
 
+@dataclass(frozen=True, slots=True)
+class ServerFit:
+    """The server's part of a round: the targets of workers, and the values of the structures that come back."""
+
+    recipe: Recipe
+    weak_learner: BaseLearner
+    sampler: Sampler
+    backend: Backend
+    data: TrainingSet
+    chain: Chain
+    root: Key
+
+    def answer(self, version: int, gradients: Gradients, scores: Array, number: int) -> tuple[Target, Sample]:
+        """Target for a worker that pulls this version, and the sample that it is restricted to."""
+        backend, sampler, root = self.backend, self.sampler, self.root
+
+        def losses() -> Array:
+            """(n,) float64 loss of each row, for sampling rules that draw by loss."""
+            return backend.losses(self.recipe.loss, scores, self.data)
+
+        if self.chain.draws_shapes(number):
+            sample = Sample()
+        else:
+            sample = sampler.draw(backend, gradients, losses, root / Stream.ROWS / number)  # SMART: q, 1 / p
+        return sampler.target(backend, version, gradients, sample), sample
+
+    def add(
+        self, structures: Sequence[Structure], state: RoundState, step: int
+    ) -> tuple[tuple[Any, ...], tuple[Array, ...]]:
+        """Add the structures to the scores, in place. Returns their trees, or components, and the leaf of every row."""
+        backend, weak_learner, recipe = self.backend, self.weak_learner, self.recipe
+        leaf_noise = self.chain.leaf_noise(self.root / Stream.LEAF_NOISE / step)
+        trees: tuple[Any, ...] = ()  # FittedTree, or Component
+        leaves: tuple[Any, ...] = ()
+        for structure in structures:
+            tree, leaf_of_row = weak_learner.values(backend, structure, state, leaf_noise)  # SGLB: g + s zeta
+            tree = weak_learner.update(backend, tree, leaf_of_row, state, recipe.step)  # F <- F + eps h
+            trees, leaves = (*trees, tree), (*leaves, leaf_of_row)
+        return trees, leaves
+
+
 def boost(
-    recipe: Recipe,
-    data: TrainingSet,
-    backend: Backend,
-    *,
-    seed: int = 0,
-    watch: Watch = lambda _: False,
-    evaluate: Evaluate = lambda trees, factor, scale: None,
-    expect: Expect = lambda rounds, factor: None,
-    resume: Ensemble | None = None,
-    log: tuple[Built, ...] = (),
-    together: int = 1,
-    show_drawn: bool = True,
-) -> Ensemble:
+    recipe: Recipe, data: TrainingSet, backend: Backend, *, seed: int = 0, watch: Watch = lambda _: False,
+    evaluate: Evaluate = lambda trees, factor, scale: None, expect: Expect = lambda rounds, factor: None,
+    resume: Ensemble | None = None, log: tuple[Built, ...] = (), together: int = 1, show_drawn: bool = True,
+) -> Ensemble:  # fmt: skip
     """Run the recipe. ``resume`` continues an ensemble of the same cuts; its rounds count, the watch sees new ones.
 
     ``evaluate`` is called with the trees of each round, their factor and the scale of the ensemble, among the verbs of
@@ -104,82 +143,56 @@ def boost(
     without it a machine may use the memory of gradients again as soon as the trees are grown.
     """
     root = Key.root(seed)
-    ensemble = resume or recipe.start(data)
-    recipe = recipe.prepared(backend, data)
-    ensemble = recipe.continued(ensemble)
-    recipe = recipe.scaled(ensemble, data)
-    loss, weak_learner = recipe.loss, recipe.weak_learner
+    recipe, ensemble = begun(recipe, data, backend, resume)  # F_0
+    loss, weak_learner, past = recipe.loss, recipe.weak_learner, Past(ensemble.n_rounds, log)
     curvature, kept = recipe.step.curvature(loss), show_drawn or recipe.rereads_gradients
-    chain, past = recipe.chain(data, ensemble), Past(ensemble.n_rounds, log)
+    chain, model = recipe.chain(data, ensemble), GrowingEnsemble(ensemble)
     sequences = started(backend, data, ensemble, chain.shrink, recipe.sequences, averages=chain.averages)
-    scores = sequences[0]  # F_0
     sampler = recipe.sampler(backend, data, ensemble, chain.shrink)
-    model = GrowingEnsemble(ensemble)
-
-    def losses() -> Array:
-        """(n,) float64 loss of each row, for sampling rules that draw by loss."""
-        return backend.losses(loss, scores.base, data)
-
-    def answer(version: int, gradients: Gradients, number: int) -> tuple[Target, Sample]:
-        """Target for a worker that pulls this version, and the sample that it is restricted to."""
-        if chain.draws_shapes(number):
-            sample = Sample()
-        else:
-            sample = sampler.draw(backend, gradients, losses, root / Stream.ROWS / number)  # SMART: q, 1 / p
-        return sampler.target(backend, version, gradients, sample), sample
-
-    observe = declared(SelectionTraits, recipe.learners).observe
-    fit = WorkerFit(recipe, weak_learner, recipe.gain_noise, recipe.cut_rule, data, chain, root, observe)
-    with recipe.execution.open(fit, backend, past) as workers:
-        together = together if recipe.repeats_on(backend.offers) and not past.has_gaps else 1
+    server = ServerFit(recipe, weak_learner, sampler, backend, data, chain, root)
+    worker = WorkerFit.of(recipe, weak_learner, data, chain, root)
+    collect = partial(partial, _collected, backend, model)
+    with recipe.execution.open(worker, backend, past) as workers:
+        together = together if may_repeat(recipe, backend.offers) and not past.has_gaps else 1
         steps = iter(range(ensemble.n_rounds, ensemble.n_rounds + recipe.rounds))
         for step in steps:
-            trees: tuple[Any, ...] = ()  # FittedTree, or Component
-            leaves: tuple[Array, ...] = ()
             scores = sequences[step % recipe.sequences]  # one, but for permutations of target statistics
             model.shrink(chain.kept(step))  # F <- (1 - gamma eps) F
             with backend.recorded(step, step % recipe.sequences):
                 key = root / Stream.SCORE_NOISE / step
                 gradients = derivatives(backend, loss, scores.base, data, curvature, key, kept)  # at F_j, on every row
-                workers.publish(step, partial(answer, step, gradients))
+                workers.publish(step, partial(server.answer, step, gradients, scores.base))
                 arrived = workers.receive()  # fitted to the gradients of this version, or of an earlier one
                 length = recipe.rate(step) * arrived.share / recipe.sequences
-                leaf_noise = chain.leaf_noise(root / Stream.LEAF_NOISE / step)
-                state = RoundState(
-                    loss=loss,
-                    data=data,
-                    gradients=gradients,
-                    scores=scores,
-                    factor=length * recipe.sequences / model.scale,
-                    version=arrived.leaves_at,
-                )
-                for structure in arrived.structures:
-                    tree, leaf_of_row = weak_learner.values(backend, structure, state, leaf_noise)  # SGLB: g + s zeta
-                    tree = weak_learner.update(backend, tree, leaf_of_row, state, recipe.step)  # F <- F + eps h
-                    trees, leaves = (*trees, tree), (*leaves, leaf_of_row)
+                factor = length * recipe.sequences / model.scale
+                state = RoundState(loss, data, gradients, scores, factor, arrived.leaves_at)
+                trees, leaves = server.add(arrived.structures, state, step)  # F <- F + eps h, on the rows
                 sampler.remember(gradients, trees, leaves)
                 scores.refresh(backend, ensemble.bias, model.scale)
                 evaluate(trees, length / model.scale, model.scale)
             model.add(trees, length)
+            drawn = Drawn(gradients, arrived.sample, arrived.target, leaves) if show_drawn else None
             progress = Progress(
-                round=step,
-                trees=trees,
-                factor=length / model.scale,
-                scores=scores.values,
-                n_rounds=model.n_rounds,
-                collect=partial(_collected, backend, model, model.n_rounds),
-                scale=model.scale,
-                drawn=Drawn(gradients, arrived.sample, arrived.target, leaves) if show_drawn else None,
-                log=arrived.log,
-            )
+                step, trees, length / model.scale, scores.values, model.n_rounds, collect(model.n_rounds), model.scale,
+                drawn, arrived.log,
+            )  # fmt: skip
             if watch(progress) or repeat(
-                backend, progress, steps, together, model, Shrinkage(chain.shrink, length, model.scale),
-                partial(partial, _collected, backend, model), expect, watch,
+                backend, progress, steps, together, model, Shrinkage(chain.shrink, length, model.scale), collect,
+                expect, watch,
             ):  # fmt: skip
                 break
-            # or their rows are held while the next tree grows
-            del gradients, arrived, state, progress, structure, leaf_of_row, leaves
+            del gradients, arrived, state, progress, drawn, leaves  # or their rows are held while the next tree grows
     return backend.collect(model.ensemble())
+
+
+def begun(
+    recipe: Recipe, data: TrainingSet, backend: Backend, resume: Ensemble | None = None
+) -> tuple[Recipe, Ensemble]:
+    """The recipe for these data, and the model before its first round, each in the units and spaces of the other."""
+    ensemble = resume or recipe.start(data)
+    recipe = recipe.prepared(backend, data)
+    ensemble = recipe.continued(ensemble)
+    return recipe.scaled(ensemble, data), ensemble
 
 
 def derivatives(

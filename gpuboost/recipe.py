@@ -7,40 +7,23 @@ from typing import Any
 
 import numpy as np
 
-from gpuboost.arguments import is_one_of
-from gpuboost.backends.protocol import Backend, Capabilities
+from gpuboost.backends.protocol import Backend
 from gpuboost.base_learners import BaseLearner, Trees
 from gpuboost.base_learners.best_of_families import BestOfFamilies
 from gpuboost.base_learners.estimator import AnyEstimator
 from gpuboost.components import on_spaces
-from gpuboost.composition.array_loss import array_loss_findings
-from gpuboost.composition.averaging import averaging_findings
-from gpuboost.composition.base_learner import base_learner_findings
-from gpuboost.composition.encoding import encoding_findings
-from gpuboost.composition.execution import execution_findings
-from gpuboost.composition.feature_costs import cost_findings
-from gpuboost.composition.findings import Finding, langevin_findings
-from gpuboost.composition.forced_splits import forced_findings
-from gpuboost.composition.interactions import interaction_findings
-from gpuboost.composition.learners import learner_findings
-from gpuboost.composition.learning_rate import rate_findings
-from gpuboost.composition.monotone import monotone_findings
-from gpuboost.composition.multi_output import multi_output_findings
-from gpuboost.composition.regularisation import regularisation_findings
-from gpuboost.composition.sampling import sampling_findings
-from gpuboost.errors import RecipeError, UnprovenError
+from gpuboost.composition import rules
+from gpuboost.composition.findings import Finding
+from gpuboost.errors import RecipeError
 from gpuboost.execution import Execution, Serial
 from gpuboost.execution.protocol import ExecutionTraits
-from gpuboost.growth import DepthWise, Growth, LeafWise, Oblivious, SignStump
+from gpuboost.growth import DepthWise, Growth
 from gpuboost.langevin import Chain, Dynamics, Langevin, NoNoise
 from gpuboost.learners import (
     AllLearners,
     CutRule,
     FeatureViews,
     GainNoise,
-    RandomByLevel,
-    RandomByNode,
-    RandomGroups,
     Selection,
     charged,
     cut_rule,
@@ -52,14 +35,14 @@ from gpuboost.learning_rates import Rates
 from gpuboost.losses.averages import weighted_mean
 from gpuboost.losses.base import estimates_spread
 from gpuboost.losses.distribution import scaled_to_start, units_of
-from gpuboost.losses.protocol import Loss, is_drawn
+from gpuboost.losses.protocol import Loss
 from gpuboost.losses.start_values import OPTIMUM, StartRule, start_value
 from gpuboost.multi_output import MultiOutput, OneTree, OneTreePerOutput
 from gpuboost.records import dataclass, declared
 from gpuboost.sampling import EveryRow, ImportanceSampling, Sampler, Sampling, recall, sampler_of
 from gpuboost.sampling.protocol import SamplingTraits
 from gpuboost.sampling.unclipped import UnclippedSampling
-from gpuboost.steps import ConstantStep, GradientStep, NewtonStep, QuantileStep, Step
+from gpuboost.steps import NewtonStep, Step
 from gpuboost.types import Ensemble, Limits, TrainingSet
 
 
@@ -96,58 +79,7 @@ class Recipe:
             raise RecipeError(f"learning_rate: must be positive; got {self.learning_rate!r}.")
         curvature = self.step.curvature(self.loss)  # refuses a step that the loss cannot serve
         self.langevin.check(self.learning_rate, curvature, self.rounds)
-        for finding in self.findings:
-            if finding.kind == "refused":
-                raise RecipeError(finding.why)
-        # a sampling rule without a proof is requested by name
-        if not self.langevin.allow_unproven:
-            of_values = self.langevin_findings + self.monotone_findings + self.regularisation_findings
-            of_values += self.cost_findings
-            _refuse_unproven(of_values, "gb.Langevin(allow_unproven=True)")
-        if not declared(ExecutionTraits, self.execution).allow_unproven:
-            _refuse_unproven(self.execution_findings, "gb.Asynchronous(..., allow_unproven=True)")
-
-    @property
-    def repeats(self) -> bool:
-        """True if each round does the same on the scores that it finds: nothing is drawn, and no rate changes."""
-        limits, kinds = self.growth.limits, (type(self.sampling), type(self.learners), type(self.langevin))
-        drawn = limits.random_strength > 0.0 or limits.extra_trees or kinds != (EveryRow, AllLearners, NoNoise)
-        return self.counts and not drawn
-
-    @property
-    def counts(self) -> bool:
-        """True if rounds differ by the numbers of their random streams alone, each one more than in the round before.
-
-        What is drawn is then drawn by kernels: rows, features of trees, levels and nodes, noise on gains, single cuts,
-        noise on gradients and leaf values. The scale of a model that shrinks follows from that of the round before.
-        """
-        plain, noise = (type(self.execution), type(self.multi_output)), self.langevin
-        rows = declared(SamplingTraits, self.sampling)
-        known = type(self.growth) in (DepthWise, LeafWise, Oblivious, SignStump)
-        known = known and type(self.step) in (NewtonStep, GradientStep, ConstantStep, QuantileStep)
-        known = known and rows.repeatable and declared(SelectionTraits, self.learners).repeatable
-        remembers = rows.variance_control not in ("none", "leaf_refit")
-        varies = self.base_learner is not None or self.rates or self.averages or self.sequences > 1
-        varies = varies or is_drawn(self.loss)
-        varies = varies or not (type(noise) is NoNoise or (type(noise) is Langevin and noise.is_constant))
-        return plain == (Serial, OneTreePerOutput) and known and not remembers and not varies
-
-    def repeats_on(self, offers: Capabilities) -> bool:
-        """True if a machine that offers this may repeat the rounds."""
-        repeats = self.repeats or (self.counts and offers.counted_rounds)
-        return repeats and (offers.leafwise_rounds or type(self.growth) is not LeafWise)
-
-    @property
-    def repeats_on_cpu(self) -> bool:
-        """True if a CPU repeats the rounds: they draw rows, features, and cuts and noise on gains of one output."""
-        features, limits = self.learners, self.growth.limits
-        known = isinstance(features, AllLearners | RandomGroups | RandomByNode | RandomByLevel)
-        if isinstance(features, RandomGroups):
-            known = is_one_of(features.groups, ("feature",))
-        known = known and not declared(SamplingTraits, self.sampling).weighs_losses
-        plain = self.loss.n_outputs == 1 or not (limits.extra_trees or limits.random_strength > 0.0)
-        plain = plain and (not isinstance(self.langevin, Langevin) or self.langevin.noise_scale is None)
-        return known and plain and replace(self, learners=AllLearners()).counts
+        rules.check(self)
 
     @property
     def rereads_gradients(self) -> bool:
@@ -225,24 +157,7 @@ class Recipe:
     @property
     def findings(self) -> tuple[Finding, ...]:
         """Requirements of the pieces that other pieces do not meet."""
-        of_pieces = self.sampling_findings + self.langevin_findings + self.base_learner_findings
-        of_pieces += self.execution_findings + self.learner_findings + self.monotone_findings
-        of_pieces += self.interaction_findings + self.regularisation_findings + self.encoding_findings
-        of_pieces += self.forced_findings + self.cost_findings
-        of_pieces += rate_findings(self.rates, self.langevin)
-        trees = self.base_learner is None
-        pieces = self.growth.limits, self.learners, self.langevin
-        of_pieces += multi_output_findings(self.multi_output, *pieces, trees=trees)
-        if self.averages:
-            of_pieces += averaging_findings(self.sampling, self.execution, self.permutations)
-        return of_pieces + array_loss_findings(self.loss, self.sampling, self.execution) + self.inert
-
-    @property
-    def encoding_findings(self) -> tuple[Finding, ...]:
-        """Findings about ordered target statistics."""
-        return encoding_findings(
-            self.permutations, self.sampling, self.learners, self.langevin, self.execution, self.base_learner
-        )
+        return rules.findings(self)
 
     @property
     def sequences(self) -> int:
@@ -254,80 +169,9 @@ class Recipe:
         return self.rates[step // self.sequences] if self.rates else self.learning_rate
 
     @property
-    def monotone_findings(self) -> tuple[Finding, ...]:
-        """Findings about monotonic constraints."""
-        trees = self.base_learner is None
-        return monotone_findings(self.growth.limits, self.loss, self.langevin, trees=trees)
-
-    @property
-    def regularisation_findings(self) -> tuple[Finding, ...]:
-        """Findings about ``reg_alpha``, ``max_delta_step`` and ``path_smooth``."""
-        trees = self.base_learner is None
-        return regularisation_findings(self.growth.limits, self.step, self.langevin, trees=trees)
-
-    @property
-    def interaction_findings(self) -> tuple[Finding, ...]:
-        """Findings about interaction constraints."""
-        return interaction_findings(self.growth.limits, self.langevin, trees=self.base_learner is None)
-
-    @property
-    def forced_findings(self) -> tuple[Finding, ...]:
-        """Findings about forced splits."""
-        trees = self.base_learner is None
-        return forced_findings(self.growth.limits, self.learners, self.langevin, trees=trees)
-
-    @property
-    def cost_findings(self) -> tuple[Finding, ...]:
-        """Findings about feature costs."""
-        trees = self.base_learner is None
-        return cost_findings(self.growth.limits, self.langevin, self.execution, trees=trees)
-
-    @property
-    def learner_findings(self) -> tuple[Finding, ...]:
-        """Findings about the selection of weak learners."""
-        trees = self.base_learner is None
-        return learner_findings(self.learners, self.growth.limits, self.step, self.langevin, trees=trees)
-
-    @property
-    def execution_findings(self) -> tuple[Finding, ...]:
-        """Findings about trees that are built on stale gradients."""
-        return execution_findings(
-            self.execution, self.loss, self.step, self.learning_rate, self.sampling, self.learners, self.langevin
-        )
-
-    @property
     def stale_leaves(self) -> bool:
         """True if leaf values are computed by the workers, at the scores that they pulled."""
         return declared(ExecutionTraits, self.execution).leaf_values == "worker"
-
-    @property
-    def langevin_findings(self) -> tuple[Finding, ...]:
-        """Findings about the assumptions of Langevin boosting's theorem."""
-        if not isinstance(self.langevin, Langevin):
-            return ()
-        return langevin_findings(
-            self.langevin,
-            self.loss,
-            self.step,
-            self.sampling,
-            self.growth.limits,
-            self.execution,
-            trees=self.base_learner is None,
-            rate=self.learning_rate,
-            rounds=self.rounds,
-        )
-
-    @property
-    def base_learner_findings(self) -> tuple[Finding, ...]:
-        """Findings about base learners other than trees."""
-        return base_learner_findings(
-            self.base_learner, self.loss, self.step, self.sampling, self.learners, self.langevin, self.execution
-        )
-
-    @property
-    def sampling_findings(self) -> tuple[Finding, ...]:
-        """Findings about row sampling."""
-        return sampling_findings(self.sampling, self.loss, self.step, self.growth.limits, self.execution, self.langevin)
 
     def start(self, data: TrainingSet) -> Ensemble:
         """The model before its first tree."""
@@ -360,9 +204,3 @@ class Recipe:
         chain = self.langevin.chain(data, self.learning_rate, curvature, self.growth.limits)
         chain.check(ensemble.n_rounds + self.rounds)
         return replace(chain, averages=True) if self.averages else chain
-
-
-def _refuse_unproven(findings: tuple[Finding, ...], how: str) -> None:
-    for finding in findings:
-        if finding.kind == "unproven":
-            raise UnprovenError(f"{finding.why} To run it nevertheless: {how}.")

@@ -48,6 +48,7 @@ from gpuboost.training import job as preparation
 from gpuboost.training.chosen_rounds import resolved
 from gpuboost.training.fit_record import FitRecord
 from gpuboost.training.init_model import checkpoint, starting_point
+from gpuboost.training.parameter_json import held_to
 from gpuboost.training.placement.devices import as_device_array, on_host
 from gpuboost.training.placement.sharding import on_its_machine
 from gpuboost.training.rows import LabelledRows, labelled, labelled_dataset
@@ -231,7 +232,7 @@ class GradientBoosting(PredictionMixin, InspectionMixin, PosteriorMixin, RefitMi
                 ensemble=trained.ensemble,
                 best_iteration=best_iteration,
                 best_score=best_score,
-                record=replace(trained.record, params=files.held_to(self._settings())),
+                record=replace(trained.record, params=held_to(self._settings())),
                 learning_rate=known.params["learning_rate"],
             )
         )

@@ -16,6 +16,7 @@ from gpuboost.api.saved_parameters import check_parameters, check_readable
 from gpuboost.errors import InputError, shown
 from gpuboost.training import files
 from gpuboost.training.checkpoint import CheckpointState
+from gpuboost.training.parameter_json import NOT_WRITTEN
 
 KINDS: dict[str, Any] = {
     files.CLASSIFIER: GradientBoostingClassifier,
@@ -96,7 +97,7 @@ def _estimator(
     """The fitted estimator of a saved model; name: of the file, for messages."""
     kind = KINDS[files.kind_of(saved)]
     known = inspect.signature(kind).parameters
-    unknown = [name for name in saved.params if name not in known or name in files.NOT_WRITTEN]
+    unknown = [name for name in saved.params if name not in known or name in NOT_WRITTEN]
     if unknown:
         raise InputError(f"{name}: parameters: {unknown[0]!r} is unknown; it may come from a newer gpuboost.")
     model: GradientBoostingClassifier | GradientBoostingRegressor | GradientBoostingRanker = kind(**saved.params)

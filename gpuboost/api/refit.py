@@ -25,11 +25,11 @@ from gpuboost.training.constraints.by_column import ByColumn
 from gpuboost.training.files import Saved
 from gpuboost.training.fit_record import FitRecord
 from gpuboost.training.init_model import Start
-from gpuboost.training.job import seed_of
 from gpuboost.training.leaf_refit import refitted
 from gpuboost.training.offsets import with_offsets
 from gpuboost.training.placement.devices import on_host
 from gpuboost.training.rows import LabelledRows, bin_rows, check_columns, labelled, labelled_dataset
+from gpuboost.training.seeds import seed_of
 from gpuboost.training.targets import TrainingTarget
 from gpuboost.types import Ensemble
 

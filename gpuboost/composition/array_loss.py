@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpuboost.composition.findings import Finding
+from gpuboost.composition.pieces import Pieces
 from gpuboost.execution import DataParallel, Execution
 from gpuboost.losses.custom.arrays import is_of_arrays
 from gpuboost.losses.protocol import Loss, is_on_host
@@ -13,11 +14,12 @@ from gpuboost.sampling import Sampling
 from gpuboost.sampling.protocol import SamplingTraits
 
 
-def array_loss_findings(loss: Loss, sampling: Sampling, execution: Execution) -> tuple[Finding, ...]:
-    """Findings; () for other losses."""
-    if is_on_host(loss):
-        return tuple(_of_host(loss, sampling, execution))
-    return tuple(_refused(loss, sampling, execution)) if is_of_arrays(loss) else ()
+def findings(recipe: Pieces) -> Iterator[Finding]:
+    """Findings; none for other losses."""
+    if is_on_host(recipe.loss):
+        yield from _of_host(recipe.loss, recipe.sampling, recipe.execution)
+    elif is_of_arrays(recipe.loss):
+        yield from _refused(recipe.loss, recipe.sampling, recipe.execution)
 
 
 def _of_host(loss: Loss, sampling: Sampling, execution: Execution) -> Iterator[Finding]:

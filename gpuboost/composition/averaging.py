@@ -6,19 +6,20 @@ from collections.abc import Iterator
 from typing import Any
 
 from gpuboost.composition.findings import Finding
-from gpuboost.execution import Execution
+from gpuboost.composition.pieces import Pieces
 from gpuboost.execution.protocol import ExecutionTraits
 from gpuboost.records import declared
-from gpuboost.sampling import Sampling
 from gpuboost.sampling.protocol import SamplingTraits
 
 NO_DESCENT = "a mean of trees, each fitted at the start, is no descent: its training loss falls and rises."
 
 
-def averaging_findings(sampling: Sampling, execution: Execution, permutations: int) -> tuple[Finding, ...]:
-    """Findings about ``gb.Averaging``."""
-    reasons = tuple(_refused(declared(SamplingTraits, sampling), execution, permutations))
-    return tuple(Finding("refused", f"learning_rate: gb.Averaging() {why}") for why in reasons)
+def findings(recipe: Pieces) -> Iterator[Finding]:
+    """Findings about ``gb.Averaging``; none without it."""
+    if recipe.averages:
+        sampling = declared(SamplingTraits, recipe.sampling)
+        for why in _refused(sampling, recipe.execution, recipe.permutations):
+            yield Finding("refused", f"learning_rate: gb.Averaging() {why}")
 
 
 def _refused(sampling: SamplingTraits, execution: Any, permutations: int) -> Iterator[str]:

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from gpuboost.base_learners import BaseLearner
 from gpuboost.base_learners.best_of_families import BestOfFamilies
 from gpuboost.base_learners.estimator import AnyEstimator
 from gpuboost.composition.findings import Finding
-from gpuboost.execution import DataParallel, Execution
+from gpuboost.composition.pieces import Pieces
+from gpuboost.execution import DataParallel
 from gpuboost.execution.protocol import ExecutionTraits
 from gpuboost.langevin import Dynamics, Langevin
 from gpuboost.learners import AllLearners, Selection
@@ -25,28 +25,18 @@ from gpuboost.sampling.protocol import SamplingTraits
 from gpuboost.steps import NewtonStep, Step
 
 
-def base_learner_findings(
-    learner: BaseLearner | None,
-    loss: Loss,
-    step: Step,
-    sampling: Sampling,
-    learners: Selection,
-    langevin: Dynamics,
-    execution: Execution,
-) -> tuple[Finding, ...]:
-    """Findings; () for trees, and if the learner does not change the verdict on the recipe."""
+def findings(recipe: Pieces) -> Iterator[Finding]:
+    """Findings; none for trees, and if the learner does not change the verdict on the recipe."""
+    learner, sampling = recipe.base_learner, recipe.sampling
     if learner is None:
-        return ()
-    parts = [_of_trees_only(sampling, langevin, execution)]
+        return
+    yield from _of_trees_only(sampling, recipe.langevin, recipe.execution)
     if isinstance(learner, AnyEstimator):
-        parts += [
-            _of_weights(learner, loss, step, sampling),
-            _of_selection(learners),
-            _of_linear(learner, loss, learners),
-        ]
+        yield from _of_weights(learner, recipe.loss, recipe.step, sampling)
+        yield from _of_selection(recipe.learners)
+        yield from _of_linear(learner, recipe.loss, recipe.learners)
     else:
-        parts.append(_of_family(learner, sampling))
-    return tuple(finding for part in parts for finding in part)
+        yield from _of_family(learner, sampling)
 
 
 def _of_trees_only(sampling: Any, langevin: Dynamics, execution: Any) -> Iterator[Finding]:

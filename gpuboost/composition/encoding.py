@@ -7,35 +7,30 @@ from typing import Any
 
 from gpuboost.base_learners import BaseLearner
 from gpuboost.composition.findings import Finding
+from gpuboost.composition.pieces import Pieces
 from gpuboost.execution import Execution
 from gpuboost.execution.protocol import ExecutionTraits
 from gpuboost.langevin import Dynamics, Langevin
-from gpuboost.learners import Selection, WeightedGroups, WeightedNodes
+from gpuboost.learners import WeightedGroups, WeightedNodes
 from gpuboost.learners.selection import SelectionTraits
 from gpuboost.records import declared
-from gpuboost.sampling import Sampling
 from gpuboost.sampling.protocol import SamplingTraits
 
 ONE = "categorical_encoding=gb.OrderedTargetStatistics(permutations=1)"
 
 
-def encoding_findings(
-    permutations: int,
-    sampling: Sampling,
-    learners: Selection,
-    langevin: Dynamics,
-    execution: Execution,
-    base_learner: BaseLearner | None,
-) -> tuple[Finding, ...]:
-    """Findings; () without statistics (permutations = 0)."""
-    if not permutations:
-        return ()
-    reasons = list(_refused(learners, base_learner))
-    if permutations > 1:
-        reasons += _refused_of_several(sampling, langevin, execution)
-    findings = tuple(Finding("refused", f"categorical_encoding: {why}") for why in reasons)
-    why = "rows to predict have statistics of all training rows, and training rows those of the rows before them."
-    return findings or (Finding("heuristic", f"categorical_encoding: {why}"),)
+def findings(recipe: Pieces) -> Iterator[Finding]:
+    """Findings; none without statistics (permutations = 0)."""
+    if not recipe.permutations:
+        return
+    reasons = list(_refused(recipe.learners, recipe.base_learner))
+    if recipe.permutations > 1:
+        reasons += _refused_of_several(recipe.sampling, recipe.langevin, recipe.execution)
+    for why in reasons:
+        yield Finding("refused", f"categorical_encoding: {why}")
+    if not reasons:
+        why = "rows to predict have statistics of all training rows, and training rows those of the rows before them."
+        yield Finding("heuristic", f"categorical_encoding: {why}", of_training=False)
 
 
 def _refused(learners: Any, base_learner: BaseLearner | None) -> Iterator[str]:

@@ -9,43 +9,33 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpuboost.composition.findings import Finding
-from gpuboost.execution import DataParallel, Execution, Serial
+from gpuboost.composition.pieces import Pieces
+from gpuboost.execution import DataParallel, Serial
 from gpuboost.execution.protocol import ExecutionTraits
 from gpuboost.execution.stability import stability_limit
-from gpuboost.langevin import Dynamics, Langevin
-from gpuboost.learners import AllLearners, Selection
+from gpuboost.langevin import Langevin
+from gpuboost.learners import AllLearners
 from gpuboost.learners.selection import SelectionTraits
-from gpuboost.losses.protocol import Loss, has_fixed_objective
+from gpuboost.losses.protocol import has_fixed_objective
 from gpuboost.records import declared
-from gpuboost.sampling import EveryRow, Sampling
+from gpuboost.sampling import EveryRow
 from gpuboost.steps import LineSearchStep, Step, searches
 
 
-def execution_findings(
-    execution: Execution, loss: Loss, step: Step, rate: float, sampling: Sampling, learners: Selection,
-    langevin: Dynamics,
-) -> tuple[Finding, ...]:  # fmt: skip
-    """Findings; () if one worker builds every tree on the newest gradients."""
+def findings(recipe: Pieces) -> Iterator[Finding]:
+    """Findings; none if one worker builds every tree on the newest gradients."""
+    execution, learners = recipe.execution, recipe.learners
     if declared(SelectionTraits, learners).keeps_gains and not isinstance(execution, Serial):
         why = f"{learners!r} keeps a queue of gains, which one worker on one machine does. Use execution=None."
-        return (Finding("refused", f"learners: {why}"),)
-    if isinstance(execution, DataParallel):
-        return () if execution.offers.line_search else tuple(_of_shards(step))
-    how = declared(ExecutionTraits, execution)
-    workers = int(how.workers)
-    findings: list[Finding] = []
-    if how.leaf_values == "worker":
-        findings += _of_old_leaves(workers, loss, step, rate, sampling, langevin)
-    elif workers > 1:
-        why = "only the shapes of trees are stale, as their leaf values are found at the newest scores."
-        findings.append(Finding("sound", f"execution: {why}"))
-    if workers > 1:
-        findings += _of_several(how.sample_at, workers, loss, sampling, learners, langevin)
-    return tuple(findings)
+        yield Finding("refused", f"learners: {why}")
+    elif isinstance(execution, DataParallel):
+        yield from _of_shards(execution, recipe.step)
+    else:
+        yield from _of_workers(recipe, declared(ExecutionTraits, execution))
 
 
-def _of_shards(step: Step) -> Iterator[Finding]:
-    if isinstance(step, LineSearchStep):
+def _of_shards(execution: DataParallel, step: Step) -> Iterator[Finding]:
+    if isinstance(step, LineSearchStep) and not execution.offers.line_search:
         yield Finding(
             "refused",
             "step: a line search passes over all rows many times, and shards of DataParallel do not; use 'newton', "
@@ -53,10 +43,20 @@ def _of_shards(step: Step) -> Iterator[Finding]:
         )
 
 
-def _of_old_leaves(
-    workers: int, loss: Loss, step: Step, rate: float, sampling: Sampling, langevin: Dynamics
-) -> Iterator[Finding]:
-    if isinstance(langevin, Langevin):
+def _of_workers(recipe: Pieces, how: ExecutionTraits) -> Iterator[Finding]:
+    workers = int(how.workers)
+    if how.leaf_values == "worker":
+        yield from _of_old_leaves(recipe, workers)
+    elif workers > 1:
+        why = "only the shapes of trees are stale, as their leaf values are found at the newest scores."
+        yield Finding("sound", f"execution: {why}")
+    if workers > 1:
+        yield from _of_several(recipe, workers, how.sample_at)
+
+
+def _of_old_leaves(recipe: Pieces, workers: int) -> Iterator[Finding]:
+    loss, step, rate = recipe.loss, recipe.step, recipe.learning_rate
+    if isinstance(recipe.langevin, Langevin):
         why = "the noise of leaf values is drawn where they are found, at the server, and so are their sums."
         yield Finding("refused", f"leaf_values: {why} With langevin use leaf_values='server'.")
         return
@@ -87,18 +87,16 @@ def _of_old_leaves(
     else:
         why = f"leaf values are late by {workers - 1} rounds on average, so the training loss could rise."
         yield Finding("heuristic", f"leaf_values: {why}")
-    if not isinstance(sampling, EveryRow):
+    if not isinstance(recipe.sampling, EveryRow):
         yield Finding("heuristic", "leaf_values: those of a worker are made of the rows that it was given.")
 
 
-def _of_several(
-    sample_at: str, workers: int, loss: Loss, sampling: Sampling, learners: Selection, langevin: Dynamics
-) -> Iterator[Finding]:
-    same = sample_at == "version" or isinstance(sampling, EveryRow)
-    if same and isinstance(learners, AllLearners) and not isinstance(langevin, Langevin):
+def _of_several(recipe: Pieces, workers: int, sample_at: str) -> Iterator[Finding]:
+    same = sample_at == "version" or isinstance(recipe.sampling, EveryRow)
+    if same and isinstance(recipe.learners, AllLearners) and not isinstance(recipe.langevin, Langevin):
         why = f"all {workers} workers begin with the same rows and features, so the first {workers} trees are alike."
         advice = "Draw rows or features, with sample_at='pull', to tell them apart."
         yield Finding("sound", f"execution: {why} {advice}", warns=sample_at == "version")
-    if not has_fixed_objective(loss):
+    if not has_fixed_objective(recipe.loss):
         why = "the pairs of a ranking, and their weights, are those of the scores that a worker pulled."
         yield Finding("heuristic", f"execution: {why}")

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from gpuboost.composition.findings import Finding
-from gpuboost.execution import DataParallel, Execution, Serial
-from gpuboost.langevin import Dynamics, Langevin
-from gpuboost.types import Limits
+from gpuboost.composition.pieces import Pieces
+from gpuboost.execution import DataParallel, Serial
+from gpuboost.langevin import Langevin
 
 
-def cost_findings(limits: Limits, langevin: Dynamics, execution: Execution, *, trees: bool) -> tuple[Finding, ...]:
-    """Findings; () without costs. trees: True if the base learner is trees."""
-    if limits.costs is None:
+def findings(recipe: Pieces) -> tuple[Finding, ...]:
+    """Findings; () without costs."""
+    langevin, execution = recipe.langevin, recipe.execution
+    if recipe.growth.limits.costs is None:
         return ()
-    if not trees:
+    if recipe.base_learner is not None:
         why = "costs are of the splits of trees, and base_learner is none. Use base_learner=None."
     elif langevin.random_from is not None:
         why = "shapes drawn at random (random_from) search no split. Use random_from=None."

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from gpuboost.composition.findings import Finding
-from gpuboost.langevin import Dynamics
-from gpuboost.learners import AllLearners, Selection
-from gpuboost.types import Limits
+from gpuboost.composition.pieces import Pieces
+from gpuboost.learners import AllLearners
 
 
-def forced_findings(limits: Limits, learners: Selection, langevin: Dynamics, *, trees: bool) -> tuple[Finding, ...]:
-    """Findings; () without forced splits. trees: True if the base learner is trees."""
+def findings(recipe: Pieces) -> tuple[Finding, ...]:
+    """Findings; () without forced splits."""
+    limits, learners = recipe.growth.limits, recipe.learners
     if limits.forced is None:
         return ()
-    if not trees:
+    if recipe.base_learner is not None:
         why = "splits are of trees, and base_learner is none. Use base_learner=None."
-    elif langevin.random_from is not None:
+    elif recipe.langevin.random_from is not None:
         why = "shapes drawn at random (random_from) search no split. Use random_from=None."
     elif limits.growth not in ("depthwise", "leafwise"):
         why = f"growth={limits.growth!r} has one split for several nodes. Use growth='depthwise' or 'leafwise'."

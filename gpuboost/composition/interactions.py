@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from gpuboost.composition.findings import Finding
-from gpuboost.langevin import Dynamics
-from gpuboost.types import Limits
+from gpuboost.composition.pieces import Pieces
 
 
-def interaction_findings(limits: Limits, langevin: Dynamics, *, trees: bool) -> tuple[Finding, ...]:
-    """Findings; () if any columns may interact. trees: True if the base learner is trees."""
-    if limits.interactions is None:
+def findings(recipe: Pieces) -> tuple[Finding, ...]:
+    """Findings; () if any columns may interact."""
+    if recipe.growth.limits.interactions is None:
         return ()
-    if not trees:
+    if recipe.base_learner is not None:
         why = "sets of columns are for the splits of trees, and base_learner is none. Use base_learner=None."
-    elif langevin.random_from is not None:
+    elif recipe.langevin.random_from is not None:
         why = "shapes drawn at random (random_from) take any feature at every node. Use random_from=None."
     else:
         return ()

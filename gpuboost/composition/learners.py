@@ -11,13 +11,13 @@ from math import log10
 from typing import Any
 
 from gpuboost.composition.findings import Finding
+from gpuboost.composition.pieces import Pieces
 from gpuboost.langevin import Dynamics, Langevin
 from gpuboost.learners import (
     CyclicGroups,
     RandomByLevel,
     RandomByNode,
     RandomLearners,
-    Selection,
     SemiGreedyGroups,
     WeightedGroups,
     WeightedNodes,
@@ -36,18 +36,15 @@ def is_stump(limits: Limits) -> bool:
     return limits.max_depth == 1 or limits.max_leaves == 2
 
 
-def learner_findings(
-    selection: Selection, limits: Limits, step: Step, langevin: Dynamics, *, trees: bool = True
-) -> tuple[Finding, ...]:
-    """Findings; () if the rule does not change the verdict on the recipe. trees: True if the base learner is trees."""
-    parts = (
-        _refused(selection, limits, trees),
-        _of_extra_trees(selection) if limits.extra_trees and trees else (),
-        _rates(selection, limits),
-        _of_sign_stumps(limits, step, langevin),
-        _of_random_shapes(selection, langevin),
-    )
-    return tuple(finding for part in parts for finding in part)
+def findings(recipe: Pieces) -> Iterator[Finding]:
+    """Findings; none if the rule does not change the verdict on the recipe."""
+    selection, limits, trees = recipe.learners, recipe.growth.limits, recipe.base_learner is None
+    yield from _refused(selection, limits, trees)
+    if limits.extra_trees and trees:
+        yield from _of_extra_trees(selection)
+    yield from _rates(selection, limits)
+    yield from _of_sign_stumps(limits, recipe.step, recipe.langevin)
+    yield from _of_random_shapes(selection, recipe.langevin)
 
 
 def not_enumerable(limits: Limits, features: int, cuts: int) -> str:

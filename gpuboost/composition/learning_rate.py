@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from gpuboost.composition.findings import Finding
-from gpuboost.langevin import Dynamics, Langevin
-from gpuboost.learning_rates import Rates
+from gpuboost.composition.pieces import Pieces
+from gpuboost.langevin import Langevin
 
 
-def rate_findings(rates: Rates, langevin: Dynamics) -> tuple[Finding, ...]:
+def findings(recipe: Pieces) -> tuple[Finding, ...]:
     """Findings; () for one rate, which is rates = (). Bounds on the step are kept by the largest rate of the fit."""
-    if not rates or not isinstance(langevin, Langevin):
+    if not recipe.rates or not isinstance(recipe.langevin, Langevin):
         return ()
     why = (
         "learning_rate: the theorem of Langevin boosting is for one rate eps, which the noise sqrt(2 N / (eps beta)) "

@@ -9,22 +9,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpuboost.composition.findings import Finding
+from gpuboost.composition.pieces import Pieces
 from gpuboost.langevin import Dynamics, Langevin
 from gpuboost.losses.base import estimates_spread, of_output
 from gpuboost.losses.protocol import Loss
-from gpuboost.types import Limits
 
 
-def monotone_findings(limits: Limits, loss: Loss, langevin: Dynamics, *, trees: bool) -> tuple[Finding, ...]:
-    """Findings; () if no feature is constrained. trees: True if the base learner is trees."""
-    if limits.directions is None:
-        return ()
-    return tuple(_refused(limits, loss, langevin, trees)) + tuple(_held(langevin))
+def findings(recipe: Pieces) -> Iterator[Finding]:
+    """Findings; none if no feature is constrained."""
+    if recipe.growth.limits.directions is not None:
+        yield from _refused(recipe)
+        yield from _held(recipe.langevin)
 
 
-def _refused(limits: Limits, loss: Loss, langevin: Dynamics, trees: bool) -> Iterator[Finding]:
+def _refused(recipe: Pieces) -> Iterator[Finding]:
+    limits, loss = recipe.growth.limits, recipe.loss
     why = ""
-    if not trees:
+    if recipe.base_learner is not None:
         why = "constraints are on the leaf values of trees, and base_learner is none. Use base_learner=None."
     elif of_output(loss, 0).n_outputs > 1:
         why = f"constraints are for one score a row, and loss {loss.name!r} has {loss.n_outputs}{_of_scores(loss)}"
@@ -38,7 +39,7 @@ def _refused(limits: Limits, loss: Loss, langevin: Dynamics, trees: bool) -> Ite
             "growth='sign_stump' takes one value with both signs, which no bounds are for. Use max_depth=1 with "
             "growth='depthwise'."
         )
-    elif langevin.random_from is not None:
+    elif recipe.langevin.random_from is not None:
         why = "shapes drawn at random (random_from) do not look at the order of values. Use random_from=None."
     if why:
         yield Finding("refused", f"monotonic_cst: {why}")

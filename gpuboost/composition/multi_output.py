@@ -6,22 +6,19 @@ from collections.abc import Iterator
 
 from gpuboost.arguments import is_one_of
 from gpuboost.composition.findings import Finding
-from gpuboost.langevin import Dynamics
-from gpuboost.learners import RandomLearners, Selection
+from gpuboost.composition.pieces import Pieces
+from gpuboost.learners import RandomLearners
 from gpuboost.learners.selection import SelectionTraits
-from gpuboost.multi_output import MultiOutput, OneTree
+from gpuboost.multi_output import OneTree
 from gpuboost.records import declared
 from gpuboost.types import Limits
 
 
-def multi_output_findings(
-    outputs: MultiOutput, limits: Limits, learners: Selection, langevin: Dynamics, *, trees: bool
-) -> tuple[Finding, ...]:
-    """Findings; () with a tree for each output. trees: True if the base learner is trees."""
-    if not isinstance(outputs, OneTree):
-        return ()
-    pieces = _of_pieces(learners, langevin, trees=trees)
-    return tuple(Finding("refused", f"multi_output: {why}") for why in (*_of_limits(limits), *pieces))
+def findings(recipe: Pieces) -> Iterator[Finding]:
+    """Findings; none with a tree for each output."""
+    if isinstance(recipe.multi_output, OneTree):
+        for why in (*_of_limits(recipe.growth.limits), *_of_pieces(recipe)):
+            yield Finding("refused", f"multi_output: {why}")
 
 
 def _of_limits(limits: Limits) -> Iterator[str]:
@@ -49,13 +46,13 @@ def _of_limits(limits: Limits) -> Iterator[str]:
             )
 
 
-def _of_pieces(learners: Selection, langevin: Dynamics, *, trees: bool) -> Iterator[str]:
-    each = "Use multi_output='one_tree_per_output'."
-    if not trees:
+def _of_pieces(recipe: Pieces) -> Iterator[str]:
+    learners, each = recipe.learners, "Use multi_output='one_tree_per_output'."
+    if recipe.base_learner is not None:
         yield f"base learners other than trees are fitted to one output. {each}"
     if isinstance(learners, RandomLearners) or is_one_of(declared(SelectionTraits, learners).groups, ("root",)):
         yield f"{learners!r} draws cuts of one output's tree. Draw features, as learners=0.5 does, or {_lower(each)}"
-    if langevin.random_from is not None:
+    if recipe.langevin.random_from is not None:
         yield f"shapes drawn at random (random_from) are drawn for each output. {each}"
 
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpuboost.composition.findings import Finding
+from gpuboost.composition.pieces import Pieces
 from gpuboost.langevin import Dynamics, Langevin
 from gpuboost.steps import Step, searches
 from gpuboost.types import Limits
 
 
-def regularisation_findings(limits: Limits, step: Step, langevin: Dynamics, *, trees: bool) -> tuple[Finding, ...]:
-    """Findings; () without the three. trees: True if the base learner is trees."""
-    if not limits.regularised or not trees:
-        return ()
-    return tuple(_refused(limits, step)) + tuple(_of_langevin(limits, langevin))
+def findings(recipe: Pieces) -> Iterator[Finding]:
+    """Findings; none without the three."""
+    limits = recipe.growth.limits
+    if limits.regularised and recipe.base_learner is None:
+        yield from _refused(limits, recipe.step)
+        yield from _of_langevin(limits, recipe.langevin)
 
 
 def _refused(limits: Limits, step: Step) -> Iterator[Finding]:

@@ -11,11 +11,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from gpuboost.composition.findings import Finding
+from gpuboost.composition.pieces import Pieces
 from gpuboost.execution import DataParallel, Execution, is_sequential
 from gpuboost.langevin import Dynamics, Langevin
 from gpuboost.losses.protocol import Loss, is_drawn, is_list_loss
 from gpuboost.records import declared
-from gpuboost.sampling import ImportanceSampling, Sampling, WeightTrimming
+from gpuboost.sampling import ImportanceSampling, WeightTrimming
 from gpuboost.sampling.protocol import SamplingTraits
 from gpuboost.steps import Step, searches
 from gpuboost.types import Limits
@@ -23,19 +24,15 @@ from gpuboost.types import Limits
 FEW_ROWS = 5  # fewer sampled rows than this in a leaf are a finding, if leaf values come from the sample
 
 
-def sampling_findings(
-    sampling: Sampling, loss: Loss, step: Step, limits: Limits, execution: Execution, langevin: Dynamics
-) -> tuple[Finding, ...]:
-    """Findings; () if the rule does not change the verdict on the recipe."""
-    parts = (
-        _of_rows(sampling, execution),
-        _of_score(sampling, loss, step),
-        _of_lists(sampling, loss, execution),
-        _of_leaves(sampling, step, limits),
-        _of_control(sampling, step, execution),
-        _of_langevin(sampling, langevin),
-    )
-    return tuple(finding for part in parts for finding in part)
+def findings(recipe: Pieces) -> Iterator[Finding]:
+    """Findings; none if the rule does not change the verdict on the recipe."""
+    sampling, step, execution = recipe.sampling, recipe.step, recipe.execution
+    yield from _of_rows(sampling, execution)
+    yield from _of_score(sampling, recipe.loss, step)
+    yield from _of_lists(sampling, recipe.loss, execution)
+    yield from _of_leaves(sampling, step, recipe.growth.limits)
+    yield from _of_control(sampling, step, execution)
+    yield from _of_langevin(sampling, recipe.langevin)
 
 
 def _of_rows(sampling: Any, execution: Execution) -> Iterator[Finding]:

@@ -16,8 +16,8 @@ from gpuboost.metrics.metric import Metric
 from gpuboost.model_selection.lock_step import fit_each
 from gpuboost.training.automatic import provisional
 from gpuboost.training.callbacks import metrics_of
-from gpuboost.training.job import seed_of
 from gpuboost.training.parameters import integer
+from gpuboost.training.seeds import seed_of
 from gpuboost.watch.early_stopping import EarlyStopping
 
 SET, TRAIN = "validation", "train"

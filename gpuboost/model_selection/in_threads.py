@@ -10,6 +10,7 @@ from contextlib import suppress
 from gpuboost.api.base import GradientBoosting
 from gpuboost.backends.devices import choose
 from gpuboost.backends.several_rounds import PAYS
+from gpuboost.composition.repeated_rounds import may_repeat_on_cpu
 from gpuboost.errors import RecipeError
 from gpuboost.execution import Serial
 from gpuboost.records import dataclass
@@ -102,5 +103,5 @@ def _calls_back(model: GradientBoosting) -> bool:
 def _repeats(model: GradientBoosting, fitted: GradientBoosting, rows: int) -> bool:
     """True if a kernel may repeat the rounds of the model, with the loss of one that is fitted."""
     with suppress(RecipeError):  # which the fit will raise
-        return recipe(model.get_params(deep=False), fitted.loss_, rows).repeats_on_cpu
+        return may_repeat_on_cpu(recipe(model.get_params(deep=False), fitted.loss_, rows))
     return False

@@ -17,9 +17,9 @@ from gpuboost.model_selection.in_step import SET, deciding_metric, without_stopp
 from gpuboost.model_selection.in_threads import Share, fit_in_threads, is_on_cpu
 from gpuboost.model_selection.lock_step import fit_in_turn_or_together, gpu_of_fits
 from gpuboost.model_selection.search_data import Fold
-from gpuboost.training.job import seed_of
 from gpuboost.training.parameters import recipe, threads
 from gpuboost.training.row_sampling import check_rows_of
+from gpuboost.training.seeds import seed_of
 
 
 @dataclass(slots=True, eq=False)

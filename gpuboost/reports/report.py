@@ -132,9 +132,7 @@ def asks_for_theory(recipe: Recipe) -> bool:
 
 def _sampled(recipe: Recipe, of_all_rows: Verdict) -> Verdict:
     """The verdict with row or feature sampling, or stale gradients: no descent guarantee without exact leaves."""
-    findings = recipe.sampling_findings + recipe.base_learner_findings + recipe.learner_findings
-    findings += recipe.execution_findings + recipe.monotone_findings + recipe.interaction_findings
-    findings += recipe.regularisation_findings + recipe.forced_findings + recipe.cost_findings + recipe.inert
+    findings = tuple(finding for finding in recipe.findings if finding.of_training)
     if not findings:
         return of_all_rows
     kind, reasons = worst(findings), tuple(finding.why for finding in findings)

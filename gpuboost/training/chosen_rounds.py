@@ -21,6 +21,7 @@ from gpuboost.training.automatic import is_asked, is_auto
 from gpuboost.training.init_model import Start
 from gpuboost.training.placement.sharding import on_its_machine
 from gpuboost.training.rows import LabelledRows
+from gpuboost.training.seeds import seed_of
 from gpuboost.training.targets import TrainingTarget
 from gpuboost.training.train import Job, Trained, train
 from gpuboost.watch.early_stopping import EarlyStopping, stops_early
@@ -75,7 +76,7 @@ def resolved(
     if start is not None and start.run is not None:
         return Resolved(alone)
     _check(params, start)
-    begun, seed = time.perf_counter(), preparation.seed_of(params["random_state"])
+    begun, seed = time.perf_counter(), seed_of(params["random_state"])
     rounds, curves = _chosen({**_stopping(known), "random_state": seed}, rows, target)
     seconds = time.perf_counter() - begun
     return Resolved({**alone, "n_estimators": rounds, "random_state": seed}, curves, seconds)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.data.category_groups import grouped
+from gpuboost.data.category_groups import RowGroups, grouped
 from gpuboost.data.columns import Columns
 from gpuboost.data.cuts import FEATURE_BINS, choose_cuts
 from gpuboost.data.encoded_columns import TargetStatistics, arranged, learned, training_columns
@@ -37,6 +37,23 @@ class Encoding:
     binning: Cuts | None  # the same features, reading columns of x; None if these are the columns of ``cuts``
     permutations: int = 0
     views: FeatureViews | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupingOptions:
+    """The options of ``category_groups.grouped`` for a fit."""
+
+    seed: int  # of the permutations
+    threads: int
+    upload: Upload | None  # to the device that trains
+
+    def grouped(
+        self, x: Any, columns: Columns, target: TrainingTarget, values: tuple[Floats, Floats | None], permutations: int
+    ) -> RowGroups:
+        """The training rows by categories. values: of ``_kept_values``."""
+        sizes, kept = _sizes(columns), target.rows.kept
+        options: Any = {"seed": self.seed, "threads": self.threads, "upload": self.upload}
+        return grouped(x, *values, sizes, kept, permutations=permutations, **options)
 
 
 def chosen_policy(params: Mapping[str, Any], columns: Columns, recipe: Recipe) -> OrderedTargetStatistics | str:
@@ -80,32 +97,23 @@ def _sizes(columns: Columns) -> dict[int, int]:
 
 
 def encoded(
-    x: Any,
-    columns: Columns,
-    cuts: Cuts,
-    policy: OrderedTargetStatistics | str,
-    target: TrainingTarget,
-    *,
-    max_bins: int,
-    seed: int,
-    threads: int,
-    upload: Upload | None,
-) -> Encoding:
+    x: Any, columns: Columns, cuts: Cuts, policy: OrderedTargetStatistics | str, target: TrainingTarget, max_bins: int,
+    options: GroupingOptions,
+) -> Encoding:  # fmt: skip
     """The training rows of a new model. x: (n, d) with codes of categories; cuts: of its columns.
 
-    policy: statistics, or "one_hot". upload: see ``category_groups.grouped``.
+    policy: statistics, or "one_hot".
     """
     if not isinstance(policy, OrderedTargetStatistics):
         return Encoding(x, columns, one_hot(cuts), None)
     sizes, values = _sizes(columns), _kept_values(target)
-    options: Any = {"seed": seed, "threads": threads, "upload": upload}
-    groups = grouped(x, *values, sizes, target.rows.kept, permutations=policy.permutations, **options)
+    groups = options.grouped(x, columns, target, values, policy.permutations)
     statistics = learned(policy.columns(sizes), sizes, groups, *values, policy)
     parts, places = training_columns(statistics, columns.n_features, groups)
     matrix = arranged(x, parts)
     new = [i for i, part in enumerate(parts) if not isinstance(part, int)]
     # one feature for each statistic: those of several permutations stand for one column
-    cut = choose_cuts(arranged(matrix, new), target.rows.weight, min(max_bins, FEATURE_BINS), n_threads=threads)
+    cut = choose_cuts(arranged(matrix, new), target.rows.weight, min(max_bins, FEATURE_BINS), n_threads=options.threads)
     return laid_out(matrix, replace(columns, statistics=statistics), cuts, (parts, places), cut)
 
 
@@ -132,27 +140,17 @@ def recipe_of(recipe: Recipe, made: Encoding, n_columns: int) -> Recipe:
 
 
 def encoded_again(
-    x: Any,
-    columns: Columns,
-    statistics: TargetStatistics,
-    cuts: Cuts,
-    target: TrainingTarget,
-    *,
-    seed: int,
-    threads: int,
-    upload: Upload | None,
+    x: Any, columns: Columns, statistics: TargetStatistics, cuts: Cuts, target: TrainingTarget, options: GroupingOptions
 ) -> Encoding:
     """The training rows of a model that is continued, whose columns, statistics and cuts stay.
 
     Means of training rows are those of these rows, in permutations of this seed; for a fit that is resumed they are
     what they were. Rows to predict have those of the first fit.
     """
-    values, weight = _kept_values(target)
-    if values.shape[1] != len(statistics.prior):
+    values = _kept_values(target)
+    if values[0].shape[1] != len(statistics.prior):
         raise RecipeError("init_model: its target statistics are of other classes.")
-    options: Any = {"seed": seed, "threads": threads, "upload": upload}
-    sizes, kept = _sizes(columns), target.rows.kept
-    groups = grouped(x, values, weight, sizes, kept, permutations=statistics.permutations, **options)
+    groups = options.grouped(x, columns, target, values, statistics.permutations)
     parts, _ = training_columns(statistics, columns.n_features, groups)
     matrix = arranged(x, parts)
     binning = replace(cuts, source=_source(columns, cuts))

@@ -27,7 +27,14 @@ from gpuboost.recipe import Recipe
 from gpuboost.records import dataclass
 from gpuboost.training import parameters
 from gpuboost.training.callbacks import RawEvalSet
-from gpuboost.training.encoding import Upload, check_continued, chosen_policy, encoded, encoded_again, recipe_of
+from gpuboost.training.encoding import (
+    GroupingOptions,
+    check_continued,
+    chosen_policy,
+    encoded,
+    encoded_again,
+    recipe_of,
+)
 from gpuboost.training.init_model import Start
 from gpuboost.training.placement.sharding import shared_out
 from gpuboost.training.rows import bin_rows, numbers, with_values
@@ -93,36 +100,27 @@ def features(
 
 
 def with_encoding(
-    params: Mapping[str, Any],
-    found: Features,
-    recipe: Recipe,
-    target: TrainingTarget,
-    start: Start | None,
-    seed: int,
-    threads: int,
-    upload: Upload | None,
-) -> tuple[Features, Recipe]:
+    params: Mapping[str, Any], found: Features, recipe: Recipe, target: TrainingTarget, start: Start | None,
+    options: GroupingOptions,
+) -> tuple[Features, Recipe]:  # fmt: skip
     """The rows with categories as ``categorical_encoding`` says, and the recipe for them.
-
-    upload: to the device that trains.
 
     Raises
     ------
     RecipeError
         If a piece of the recipe contradicts ordered target statistics.
     """
-    options: Any = {"seed": seed, "threads": threads, "upload": upload}
     if start is None:
         policy = chosen_policy(params, found.columns, recipe)
         if policy == PARTITION:
             return found, _without_statistics(recipe)  # x of a stored Dataset is not read
         bins = found.dataset.max_bins if found.dataset is not None else int(params["max_bins"])
-        made = encoded(found.x, found.columns, found.cuts, policy, target, max_bins=bins, **options)
+        made = encoded(found.x, found.columns, found.cuts, policy, target, bins, options)
     else:
         check_continued(params, found.columns)
         if found.columns.statistics is None:
             return found, _without_statistics(recipe)
-        made = encoded_again(found.x, found.columns, found.columns.statistics, found.cuts, target, **options)
+        made = encoded_again(found.x, found.columns, found.columns.statistics, found.cuts, target, options)
     recipe = recipe_of(recipe, made, found.columns.n_features)
     return replace(found, rows=made.x, columns=made.columns, cuts=made.cuts, binning=made.binning, dataset=None), recipe
 

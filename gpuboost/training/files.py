@@ -1,7 +1,6 @@
 """Conversion of estimators to model files and back. ``gpuboost.model.file`` defines the format.
 
-Parameters that decide the model are written; those of its environment (``device``, ``execution``, ``n_jobs``,
-``verbose``, ``warm_start``, ``callbacks``) are not, so that the same model gives the same bytes on every machine.
+``gpuboost.training.parameter_json`` says which parameters are written, and how.
 """
 
 from __future__ import annotations
@@ -9,62 +8,37 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import field, fields, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost import losses, public
+from gpuboost import losses
 from gpuboost.arguments import is_real
 from gpuboost.data.columns import Columns
-from gpuboost.data.encoding import AUTO
 from gpuboost.data.labels import classes_from_json, classes_to_json
 from gpuboost.errors import InputError
 from gpuboost.learning_rates import listed
 from gpuboost.losses.per_output import MULTILABEL
 from gpuboost.losses.protocol import Loss, is_list_loss
 from gpuboost.model import file
-from gpuboost.records import dataclass, declared
-from gpuboost.sampling import ImportanceSampling, UniformSampling
-from gpuboost.sampling.protocol import SamplingTraits
+from gpuboost.records import dataclass
 from gpuboost.storage import UNSEALED, checked_path, is_intact, sealed
 from gpuboost.training import fit_record
 from gpuboost.training.automatic import is_auto
-from gpuboost.training.constraints.forced_splits import forced_from_json, forced_to_json
-from gpuboost.training.fit_record import CONTINUED, FitRecord
+from gpuboost.training.fit_record import FitRecord
+from gpuboost.training.parameter_json import held_to, is_policy, parameters_from_json, written
 from gpuboost.types import Cuts, Ensemble
 
 CHECKSUM = '"run":{"checksum":"'
 """Text before the checksum of a checkpoint; quotes inside any other text of the file are escaped."""
 
-NOT_WRITTEN = ("callbacks", "device", "execution", "n_jobs", "verbose", "warm_start")
-
-POLICIES = public.Loaded(
-    {name: f"{module}:{name}" for name, module in (public.POLICIES | public.IMPLIED_POLICIES).items()}
-    | {public.class_name(entry): entry for entry in public.FAMILIES}
-)
-"""Classes that a model file stores by name and fields."""
-
 CLASSIFIER, REGRESSOR, RANKER = "GradientBoostingClassifier", "GradientBoostingRegressor", "GradientBoostingRanker"
 
 MAY_LACK = {"run", "guarantee", "chain", "offsets", "learning_rate"}
 """Entries of ``extra`` that not every file has."""
-
-PLAIN = (str, int, float, bool, type(None))
-
-LATER: dict[str, Any] = {
-    "categorical_encoding": AUTO,
-    "reg_alpha": 0.0,
-    "max_delta_step": 0.0,
-    "path_smooth": 0.0,
-    "extra_trees": False,
-    "multi_output": "one_tree_per_output",
-    **dict.fromkeys(("interaction_cst", "forced_splits", "sketch", "feature_costs", "feature_weights")),
-}
-"""Parameters that earlier versions did not have, and the defaults at which files leave them out"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,35 +97,10 @@ def text(saved: Saved) -> str:
 def _with_rates(saved: Saved) -> dict[str, Any]:
     """The parameters, with the rates of the rounds in place of a user's function of the round."""
     rate = saved.params.get("learning_rate")
-    if not callable(rate) or _is_policy(rate):
+    if not callable(rate) or is_policy(rate):
         return saved.params
     rounds = max(1, saved.params["n_estimators"], saved.ensemble.n_rounds // saved.columns.sequences)
     return {**saved.params, "learning_rate": list(listed(rate, rounds))}
-
-
-def written(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters that a model file holds, as JSON values."""
-    params = {}
-    for name, value in given.items():
-        if name not in NOT_WRITTEN:
-            with suppress(TypeError):  # not representable in JSON: a loaded model has the default
-                params[name] = forced_to_json(value) if name == "forced_splits" else _to_json(value)
-    for name, default in LATER.items():
-        if params.get(name) == default and type(params.get(name)) is type(default):
-            params.pop(name, None)
-    if params.get("missing", 0.0) != params.get("missing", 0.0):
-        del params["missing"]  # NaN: the default, which JSON does not have
-    if "langevin" not in params:
-        params.pop("posterior_samples", None)  # they are draws of its chain
-    return params
-
-
-def held_to(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters of a fit that decide how it may be continued; those of its estimator may change later."""
-    if given.get("langevin") is None:
-        return {name: given[name] for name in CONTINUED if name in given}
-    decides = written(given)
-    return {name: value if name in decides else None for name, value in given.items() if name not in NOT_WRITTEN}
 
 
 def read(path: str | os.PathLike[str]) -> Saved:
@@ -180,7 +129,7 @@ def _read(content: bytes) -> Saved:
     extra = record.extra
     if set(extra) - MAY_LACK != {"estimator", "classes", "best_iteration", "best_score"}:
         raise InputError(f"model file: extra: must hold what an estimator writes there; found {sorted(extra)}.")
-    params = _params_from(record.parameters)
+    params = parameters_from_json(record.parameters)
     saved = Saved(
         params=params,
         ensemble=record.ensemble,
@@ -198,16 +147,9 @@ def _read(content: bytes) -> Saved:
     return saved
 
 
-def _params_from(entries: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        name: forced_from_json(value) if name == "forced_splits" else _from_json(name, value)
-        for name, value in entries.items()
-    }
-
-
 def as_read(saved: Saved) -> Saved:
     """The model as a file of it would be read."""
-    params = _params_from(written(_with_rates(saved)))
+    params = parameters_from_json(written(_with_rates(saved)))
     return replace(saved, params=params, loss=losses.from_json(losses.to_json(saved.loss)))
 
 
@@ -278,101 +220,6 @@ def kind_of(saved: Saved) -> str:
     if saved.classes is not None:
         return CLASSIFIER
     return RANKER if is_list_loss(saved.loss) else REGRESSOR
-
-
-def _to_json(value: Any) -> Any:
-    """The parameter as a JSON value. Raises TypeError if it cannot be written."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, PLAIN):
-        return value
-    if isinstance(value, (list, tuple, np.ndarray, set, frozenset)):
-        items = [_to_json(item) for item in _in_order(value)]
-        if all(_is_item(item) or (isinstance(item, list) and all(map(_is_item, item))) for item in items):
-            return items
-    if isinstance(value, Mapping) and "policy" not in value:  # that is a policy, as JSON already
-        return {"pairs": [[_to_json(key), float(weight)] for key, weight in value.items()]}
-    if _is_policy(value):
-        return _policy_to_json(value)
-    if getattr(losses, type(value).__name__, None) is type(value):
-        return {"loss": losses.to_json(value)}
-    raise TypeError(f"{value!r} cannot be written to a model file")
-
-
-def _is_policy(value: Any) -> bool:
-    return type(value) is POLICIES.get(type(value).__name__)
-
-
-def _in_order(value: Any) -> Any:
-    """The items of a set in one order, as the bytes of a file do not depend on hashes; others in their own."""
-    return sorted(value, key=lambda item: (str(type(item)), item)) if isinstance(value, (set, frozenset)) else value
-
-
-def _is_item(value: Any) -> bool:
-    return isinstance(value, PLAIN) or (isinstance(value, dict) and "policy" in value)
-
-
-def _policy_to_json(policy: Any) -> dict[str, Any]:
-    """Class and fields. Raises TypeError if one is no part of a model: a number for each training row, a function."""
-    held = {field.name: getattr(policy, field.name) for field in fields(policy)}
-    held = {name: value for name, value in held.items() if not _is_left_out(policy, name, value)}
-    if declared(SamplingTraits, policy).n_rows is not None:
-        raise TypeError(f"{policy!r}: a number for each training row is not written to a model file")
-    if isinstance(policy, ImportanceSampling):
-        del held["factor"]
-    if callable(held.get("noise_scale")):
-        raise TypeError(f"{policy!r}: a function is not written to a model file")
-    if callable(held.get("schedule")):
-        held["schedule"] = _to_json(held["schedule"])
-    return {"policy": type(policy).__name__, **{name: _plain(value) for name, value in held.items()}}
-
-
-def _is_left_out(policy: Any, name: str, value: Any) -> bool:
-    """True for fields at their default that earlier versions did not have, so that files stay as they were."""
-    if name == "variance_control":
-        return isinstance(policy, UniformSampling) and value == "leaf_refit"
-    return name in ("schedule", "noise_scale", "frozen_from") and value is None
-
-
-def _plain(value: Any) -> Any:
-    """NumPy numbers as Python numbers, also in tuples, which become lists, and in mappings, which become pairs."""
-    if isinstance(value, Mapping) and "policy" not in value:  # that is a policy, as JSON already
-        return {"pairs": [[_plain(key), float(number)] for key, number in value.items()]}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def _from_json(name: str, value: Any) -> Any:
-    """Inverse of ``_to_json``."""
-    if isinstance(value, PLAIN) or (isinstance(value, list) and all(isinstance(item, PLAIN) for item in value)):
-        return value
-    if isinstance(value, list):
-        return [_from_json(name, item) for item in value]
-    if isinstance(value, dict):
-        if set(value) == {"loss"}:
-            return losses.from_json(value["loss"])
-        if set(value) == {"pairs"} and _are_pairs(value["pairs"]):
-            return {key: weight for key, weight in value["pairs"]}
-        policy = POLICIES.get(str(value.get("policy")))
-        if policy is not None:
-            try:
-                return policy(**{key: _policy_from_json(name, item) for key, item in value.items() if key != "policy"})
-            except (TypeError, ValueError) as error:
-                raise InputError(f"model file: parameters.{name}: {error}") from None
-    raise InputError(f"model file: parameters.{name}: no parameter is written like this; found {value!r}.")
-
-
-def _policy_from_json(name: str, value: Any) -> Any:
-    """A field of a policy: a plain value, or a policy itself."""
-    return _from_json(name, value) if isinstance(value, dict) else value
-
-
-def _are_pairs(value: Any) -> bool:
-    return isinstance(value, list) and all(
-        isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], PLAIN) and isinstance(pair[1], (int, float))
-        for pair in value
-    )
 
 
 def _flag(name: str, value: Any) -> bool:

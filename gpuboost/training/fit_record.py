@@ -40,7 +40,7 @@ class FitRecord:
 
     guarantee: Guarantee = NOT_KNOWN
     chain: ChainOrigin | None = None  # None without Langevin noise, or if it is not known
-    params: Mapping[str, Any] | None = None  # those that continued fits are held to, see ``files.held_to``
+    params: Mapping[str, Any] | None = None  # those that continued fits are held to, see ``parameter_json.held_to``
 
     __setstate__ = restored
 

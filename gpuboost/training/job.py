@@ -9,16 +9,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
 
-from gpuboost.arguments import is_integer
-from gpuboost.backends.devices import Choice, processors
+from gpuboost.backends.devices import processors
 from gpuboost.data.columns import Columns
 from gpuboost.data.dataset import Dataset
 from gpuboost.data.query_column import without_group
 from gpuboost.data.tables import as_table
-from gpuboost.errors import InputError, RecipeError, shown
-from gpuboost.execution import Replay
+from gpuboost.errors import InputError, RecipeError
 from gpuboost.langevin import Langevin
 from gpuboost.recipe import Recipe
 from gpuboost.training import parameters
@@ -35,11 +32,13 @@ from gpuboost.training.checks import (
 )
 from gpuboost.training.constraints.by_column import ByColumn
 from gpuboost.training.diverging import warn_of_steep_loss
+from gpuboost.training.encoding import GroupingOptions
 from gpuboost.training.features import Features, features, named, split, training_set, with_encoding
-from gpuboost.training.files import Saved, write, written
+from gpuboost.training.files import Saved, write
 from gpuboost.training.fit_record import FitRecord, PastFits, same_chain
 from gpuboost.training.init_model import Start, check_averaged, rounds_before
 from gpuboost.training.offsets import offsets_of_watched, refuse_shrunk_offsets, with_offsets
+from gpuboost.training.parameter_json import written
 from gpuboost.training.placement.devices import (
     as_device_array,
     backend_of,
@@ -52,19 +51,16 @@ from gpuboost.training.placement.devices import (
 from gpuboost.training.placement.sharding import GPUS
 from gpuboost.training.row_sampling import check_rows_of, for_training_rows
 from gpuboost.training.rows import LabelledRows, eval_sets, labelled, numbers
+from gpuboost.training.seeds import seed_of_run
 from gpuboost.training.targets import TrainingTarget, check_facts_of_rows, checked_queries
 from gpuboost.training.train import Job
 from gpuboost.types import Ensemble
 
 
 def job(
-    params: Mapping[str, Any],
-    rows: LabelledRows,
-    target: TrainingTarget,
-    eval_set: Any,
-    start: Start | None,
+    params: Mapping[str, Any], rows: LabelledRows, target: TrainingTarget, eval_set: Any, start: Start | None,
     started: float,
-) -> tuple[Job, Saved]:
+) -> tuple[Job, Saved]:  # fmt: skip
     """The job, and the parts of its model that are known before training.
 
     Raises
@@ -76,7 +72,6 @@ def job(
     values, place = size_of(rows.x)
     choice, threads = machine(params, values, place), min(parameters.threads(params["n_jobs"]), processors())
     run, plain = _run(params, rows, target, start)
-    seed = run.seed
     by_column = ByColumn.of_rows(params, rows.x, None if start is None else start.columns)
     first = 0 if start is None else rounds_before(start)
     size = len(target.y), rows.x.shape[1]
@@ -89,8 +84,9 @@ def job(
     inputs = features(params, rows.x, target.rows.weight, start, threads)
     run = _with_values(run, plain, recipe, inputs, start)
     recipe = with_numbers(recipe, inputs.columns.names)
-    parts = _parted(params, inputs, recipe, target, start, eval_set, seed, threads, choice)
-    inputs, recipe, target, sets, learn = parts
+    on = "cpu" if choice.name == GPUS else choice.name  # the driver of shards encodes, and keeps the eval sets
+    grouping = GroupingOptions(run.seed, threads, uploader(on))
+    inputs, recipe, target, sets, learn = _parted(params, inputs, recipe, target, start, eval_set, on, grouping)
     check_of_metrics(target.loss, [metric.name for metric in monitoring.metrics], watched=bool(sets))
     recipe = run.remaining(recipe)
     monitoring = monitoring.in_turn(recipe.sequences)
@@ -135,18 +131,17 @@ class _Parts(NamedTuple):
 
 def _parted(
     params: Mapping[str, Any], inputs: Features, recipe: Recipe, target: TrainingTarget, start: Start | None,
-    eval_set: Any, seed: int, threads: int, choice: Choice,
+    eval_set: Any, on: str, grouping: GroupingOptions,
 ) -> _Parts:  # fmt: skip
-    """Rows to watch come from the eval set, or from the training rows by ``validation_fraction``."""
+    """Rows to watch come from the eval set, or from the training rows by ``validation_fraction``. on: a device."""
     fraction = params["validation_fraction"]
-    on = "cpu" if choice.name == GPUS else choice.name  # the driver of shards encodes, and keeps the eval sets
     if fraction is None:
-        inputs, recipe = with_encoding(params, inputs, recipe, target, start, seed, threads, uploader(on))
+        inputs, recipe = with_encoding(params, inputs, recipe, target, start, grouping)
         return _Parts(inputs, recipe, target, watched(eval_set, inputs.columns, target, on), None)
     if eval_set is not None:
         raise RecipeError("validation_fraction: rows to watch come from there or from eval_set, not both.")
-    inputs, target, sets, learn = split(fraction, seed, inputs, target)
-    inputs, recipe = with_encoding(params, inputs, recipe, target, start, seed, threads, uploader(on))
+    inputs, target, sets, learn = split(fraction, grouping.seed, inputs, target)
+    inputs, recipe = with_encoding(params, inputs, recipe, target, start, grouping)
     encoded = tuple(replace(part, x=inputs.columns.with_statistics(part.x)) for part in sets)
     return _Parts(inputs, recipe, target, encoded, learn)
 
@@ -174,7 +169,7 @@ def _run(
     data = fingerprint(rows.x.shape[1], target.y, of.weight, of.offset, of.pairs, of.position)
     if start is None or start.run is None:
         first = 0 if start is None else start.ensemble.n_rounds
-        return CheckpointState(_seed(params), first, data), data
+        return CheckpointState(seed_of_run(params), first, data), data
     start.run.check(written(start.params), written(params), params["random_state"])
     if params.get("langevin") is None:
         start.run.check_data(data)
@@ -243,38 +238,4 @@ def watched(given: Any, columns: Columns, target: TrainingTarget, device: str) -
     return tuple(
         RawEvalSet(name, *named(f"eval_set: {name}", partial(one, *parts)))
         for name, *parts in eval_sets(given, by_query=by_query)
-    )
-
-
-def _seed(params: Mapping[str, Any]) -> int:
-    """Seed of the fit, which is that of the log to replay. Raises RecipeError if ``random_state`` is another one."""
-    random_state, execution = params["random_state"], params.get("execution")
-    if not isinstance(execution, Replay):
-        return seed_of(random_state)
-    known = execution.log.seed
-    if random_state is not None and seed_of(random_state) != known:
-        raise RecipeError(
-            f"random_state: the log to replay is of a run with the seed {known}; got {shown(random_state)}. Give that, "
-            "or None."
-        )
-    return known
-
-
-def seed_of(random_state: Any) -> int:
-    """Seed of a fit: ``random_state`` itself if it is an int, else a drawn one.
-
-    Raises
-    ------
-    RecipeError
-        If it is not an int, None, a RandomState or a Generator.
-    """
-    if is_integer(random_state, 0):
-        return int(random_state)
-    if random_state is None or isinstance(random_state, np.random.RandomState):
-        return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
-    if isinstance(random_state, np.random.Generator):
-        return int(random_state.integers(np.iinfo(np.int32).max))
-    raise RecipeError(
-        "random_state: must be None, an integer of at least 0, or a numpy RandomState or Generator; got "
-        f"{random_state!r}."
     )

@@ -19,7 +19,7 @@ from support.stubs import stubs
 
 import gpuboost as gb
 from gpuboost import benchmarks, public
-from gpuboost.training.files import POLICIES
+from gpuboost.training.parameter_json import POLICIES
 
 ROOT = Path(__file__).parents[2]
 HEAVY = ("cupy", "IPython", "joblib", "matplotlib", "numba", "pandas", "pyarrow", "rich", "scipy", "sklearn")

@@ -21,6 +21,7 @@ from gpuboost.backends.host.workspace import Workspace
 from gpuboost.backends.numerics.probabilities import ThresholdRule
 from gpuboost.backends.reference.backend import Reference
 from gpuboost.boosting import boost
+from gpuboost.composition.repeated_rounds import may_repeat_on_cpu
 from gpuboost.errors import InputError
 from gpuboost.growth import DepthWise, LeafWise, Oblivious
 from gpuboost.kernels.growth import repeated_rounds as kernel
@@ -294,4 +295,4 @@ def test_a_recipe_says_whether_a_cpu_repeats_its_rounds() -> None:
         {"sampling": ImportanceSampling(0.5, score="loss")}, {"learners": RandomGroups(2, "root")},
         {"loss": Softmax(3), "growth": noisy}, {"loss": Softmax(3), "growth": extra},
     ]  # fmt: skip
-    assert [replace(plain, **drawn).repeats_on_cpu for drawn in ({}, *known, *others)] == [True] * 5 + [False] * 4
+    assert [may_repeat_on_cpu(replace(plain, **drawn)) for drawn in ({}, *known, *others)] == [True] * 5 + [False] * 4

@@ -18,6 +18,7 @@ from gpuboost.backends.cuda import leaves
 from gpuboost.backends.cuda.backend import Cuda
 from gpuboost.backends.reference.backend import Reference
 from gpuboost.boosting import boost
+from gpuboost.composition.repeated_rounds import rounds_are_counted, rounds_are_equal
 from gpuboost.growth import DepthWise, LeafWise, Oblivious
 from gpuboost.langevin import GeometricAnnealing, Langevin
 from gpuboost.learners import RandomByLevel, RandomByNode, RandomGroups
@@ -99,8 +100,8 @@ def test_rounds_that_count_are_repeated(drawn: dict[str, Any], pays: int, monkey
     monkeypatch.setattr(Cuda, "gradients", noted)
     assert watched(recipe, case, Cuda(runtime), together=4) == watched(recipe, case, Reference())
     prepared = recipe.prepared(Reference(), case.data)
-    assert prepared.counts
-    assert not prepared.repeats
+    assert rounds_are_counted(prepared)
+    assert not rounds_are_equal(prepared)
     assert len(through_verbs) < 6
     assert (runtime.cp.counts["kernel next_round"] > 0) == (pays == 1)
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import FrozenInstanceError, replace
+from importlib import import_module
+from pkgutil import iter_modules
 
 import pytest
 
-from gpuboost import losses
+from gpuboost import composition, losses
+from gpuboost.composition import rules
 from gpuboost.errors import RecipeError
 from gpuboost.execution import Serial
 from gpuboost.growth import DepthWise, LeafWise
@@ -40,6 +43,13 @@ def test_a_contradiction_is_refused_whenever_it_arises() -> None:
     recipe = Recipe(losses.Logistic(), step=ConstantStep())
     with pytest.raises(RecipeError, match="smoothness"):
         replace(recipe, loss=losses.Poisson())
+
+
+def test_every_rule_of_composition_is_listed() -> None:
+    modules = [import_module(f"gpuboost.composition.{found.name}") for found in iter_modules(composition.__path__)]
+    written = {module.findings for module in modules if hasattr(module, "findings") and module is not rules}
+    assert len(written) >= 15
+    assert written <= {rule.findings for rule in rules.RULES}
 
 
 def test_recipes_are_compared_by_their_pieces_and_cannot_be_changed() -> None:

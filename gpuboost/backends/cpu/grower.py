@@ -104,8 +104,7 @@ class TreeGrower:
         self._limits, self._units, self._by_column, self.packed = limits, np.ones(2), by_column, packed
         self._rows, self._tree, self._workspace = rows, NodeTable(limits, len(rows)), workspace
         self._weight, self._forced = weight, cut_of(limits.forced, cuts)
-        all_packed = len(rows) <= cpu_histograms.PACKED_ROWS
-        of_rows = 1.0, 0.0, all_packed, rows.pool
+        of_rows = len(rows) <= cpu_histograms.PACKED_ROWS, rows.pool
         self._search = Search(rows.layout, cuts, limits, candidates, output, self._units, *of_rows)
         self._most = len(self._tree.node)
         self._levels: Levels | None = None

@@ -20,6 +20,7 @@ from gpuboost.backends.cpu.trees.layout import (
     IndicatorBitmaps,
     Layout,
     SortedColumns,
+    SparseForms,
     columns_of,
     drawn_columns,
     indicator_bitmaps,
@@ -187,8 +188,9 @@ class CpuGrowth:
             return None
         some = len(candidates.features) < data.bins.shape[1]  # rows would have to be laid out for these alone
         by_row = None if few or some else self._layout_of(data.bins, data.cuts, candidates, by_column=False)
-        bins = by_row, bitmaps, self._laid_out(data.bins), self._scales.of(target.gradients, output, self._pool)
-        return StumpGrower(data, target, output, candidates, limits, *bins, self._pool, workspace).grow()
+        sparse = SparseForms(by_row, bitmaps, self._laid_out(data.bins))
+        scales = self._scales.of(target.gradients, output, self._pool)
+        return StumpGrower(data, target, output, candidates, limits, sparse, scales, self._pool, workspace).grow()
 
     def _tree(
         self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits,

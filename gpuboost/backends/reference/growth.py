@@ -16,7 +16,7 @@ from gpuboost.backends.numerics.interactions import PathRule
 from gpuboost.backends.numerics.monotone import FREE, NodeBounds, of_features
 from gpuboost.backends.numerics.random_trees import random_structure
 from gpuboost.backends.prediction.routing import dense_rows
-from gpuboost.backends.reference.splits import Split, best_split, shared_splits
+from gpuboost.backends.reference.splits import Competition, Split, SplitCriterion, best_split, shared_splits
 from gpuboost.keys import Key
 from gpuboost.types import Array, Candidates, Limits, Nodes, Structure, Target, TrainingSet
 
@@ -153,9 +153,8 @@ class GrowingTree:
         return tree
 
     @property
-    def rows_per_h(self) -> float:
-        """Rows per unit of h in the whole tree."""
-        return self.weight / max(self.nodes[0].h, 1)
+    def criterion(self) -> SplitCriterion:
+        return SplitCriterion(self.units, self.limits, self.weight / max(self.nodes[0].h, 1))
 
     @property
     def room(self) -> int:
@@ -183,11 +182,8 @@ class GrowingTree:
         """Find the best split of this node by itself, if any gains."""
         if not self.may_split(node):
             return None
-        histograms, cuts = self._competing(node)
-        noise, rest = self.candidates.gain_noise(self.output), (self.n_bins, self.categorical, self.rows_per_h)
-        draws, within = self.candidates.random_cuts(self.output), self._within(node)
-        costs, of_node = self.candidates.costs, (histograms, node.totals, self.units, self.limits)
-        return best_split(*of_node, *rest, cuts, noise, within, draws, costs)
+        histograms, competition = self._histograms(node), self._competition(self._cuts_of(node))
+        return best_split(histograms, node.totals, self.categorical, self.criterion, competition, self._within(node))
 
     def forced_split(self, node: Node, cut: ForcedCut) -> Split | None:
         """The split of this node by the one cut, if it gains."""
@@ -196,20 +192,17 @@ class GrowingTree:
             return None
         bits = np.zeros(8, np.uint32)
         bits[cut.bin >> 5] = 1 << (cut.bin & 31)
-        f, rest = cut.feature, (self.n_bins, self.categorical, self.rows_per_h)
-        inputs = {f: histograms[f]}, node.totals, self.units, self.limits
-        return best_split(*inputs, *rest, {f: bits}, None, self._within(node))
+        of_node, alone = ({cut.feature: histograms[cut.feature]}, node.totals), Competition({cut.feature: bits})
+        return best_split(*of_node, self.categorical, self.criterion, alone, self._within(node))
 
     def share_a_split(self, level: list[Node]) -> None:
         """Find the split that all these nodes are to share, if any gains in sum."""
         if not level:
             return
         histograms, totals = [self._histograms(node) for node in level], [node.totals for node in level]
-        noise, rest = self.candidates.gain_noise(self.output), (self.n_bins, self.categorical, self.rows_per_h)
-        draws, depth = self.candidates.random_cuts(self.output), level[0].depth
         within = [bounds for node in level if (bounds := self._within(node)) is not None]
-        costs, of_level = self.candidates.costs, (histograms, totals, self.units, self.limits)
-        shared = shared_splits(*of_level, *rest, noise, depth, draws, within, costs)
+        how = self.categorical, self.criterion, self._competition(None)
+        shared = shared_splits(histograms, totals, *how, within, level[0].depth)
         for i, node in enumerate(level):
             node.split = shared[i] if shared else None
 
@@ -285,12 +278,16 @@ class GrowingTree:
             histograms[int(f)] = sums
         return histograms
 
-    def _competing(self, node: Node) -> tuple[Histograms, dict[int, Array] | None]:
-        """Histograms of the node's candidate features, and the cuts by which it may be split, if not all."""
-        candidates, histograms = self.candidates, self._histograms(node)
+    def _competition(self, cuts: dict[int, Array] | None) -> Competition:
+        candidates, output = self.candidates, self.output
+        return Competition(cuts, candidates.random_cuts(output), candidates.gain_noise(output), candidates.costs)
+
+    def _cuts_of(self, node: Node) -> dict[int, Array] | None:
+        """The cuts of each feature by which the node may be split; None for all."""
+        candidates = self.candidates
         if candidates.root is None or node.number != 0:
-            return histograms, None
-        return histograms, {int(f): cuts for f, cuts in zip(candidates.features, candidates.root, strict=True)}
+            return None
+        return {int(f): cuts for f, cuts in zip(candidates.features, candidates.root, strict=True)}
 
 
 def _split(node: Node) -> Split:

@@ -37,7 +37,7 @@ class GainRules:
         return allowed & (side[2] >= self.limits.min_samples_leaf) if self.counts else allowed
 
     def score(self, g: Array, h: Array, ridge: Array) -> Array:
-        """As ``splits._score``, of arrays."""
+        """As ``SplitCriterion.score``, of arrays."""
         g = g * self.units[0]
         score: Array = g * g / (h * self.units[1] + ridge)
         return score

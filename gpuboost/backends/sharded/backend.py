@@ -12,7 +12,6 @@ from typing import Any, Concatenate, ParamSpec
 import numpy as np
 
 from gpuboost.backends.cpu.leaves import with_values
-from gpuboost.backends.cpu.trees.layout import layout_of
 from gpuboost.backends.host.threads import ThreadPool
 from gpuboost.backends.host.workspace import Workspaces
 from gpuboost.backends.numerics.leaf_values import climbed, weight_scale
@@ -24,7 +23,7 @@ from gpuboost.backends.protocol import CPU_SHARDS
 from gpuboost.backends.sharded.arrays import Distributed, Driver
 from gpuboost.backends.sharded.drawing import draw
 from gpuboost.backends.sharded.extents import Extent, Scales, scales_of
-from gpuboost.backends.sharded.grower import ShardedGrower
+from gpuboost.backends.sharded.grower import RootSums, ShardedGrower
 from gpuboost.backends.sharded.machine import Machine
 from gpuboost.backends.sharded.one_tree import ShardedRows
 from gpuboost.backends.sharded.ordered import joined
@@ -187,12 +186,10 @@ class Sharded(Machine):
         tree = next(self._driver.numbers)
         sums = self._driver.ask(Shard.init_root, tree, target, output, candidates, limits, scales)
         totals = sum(g for g, _ in sums), sum(h for _, h in sums)
-        layout = layout_of(self._empty, data.cuts, candidates, by_column=False)
+        root = RootSums(sum(sizes), weight, totals, (1.0 / scales[0], 1.0 / scales[1]))
         workspace = self._workspaces.take()
-        grower = ShardedGrower(
-            tree, self._driver, self._empty, data.cuts, layout, sum(sizes), weight, totals,
-            (1.0 / scales[0], 1.0 / scales[1]), limits, output, self._pool, workspace, candidates,
-        )  # fmt: skip
+        of_tree = data.cuts, output, candidates, limits
+        grower = ShardedGrower(tree, self._driver, root, self._empty, *of_tree, self._pool, workspace)
         grower.grow()
         (number,), counts = self._driver.ask_and_keep(1, Shard.settle, tree)
         leaf_of_row = self._driver.array(number, (data.n_rows,), sizes)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from gpuboost.backends.cpu.grower import can_split_root, child_limits, chosen_splits
 from gpuboost.backends.cpu.trees.forced_splits import force
 from gpuboost.backends.cpu.trees.histograms import Histograms
-from gpuboost.backends.cpu.trees.layout import Layout
+from gpuboost.backends.cpu.trees.layout import layout_of
 from gpuboost.backends.cpu.trees.nodes import NodeTable
 from gpuboost.backends.cpu.trees.partition import RowsByNode
 from gpuboost.backends.cpu.trees.split_search import Search
@@ -20,41 +20,40 @@ from gpuboost.backends.sharded.rows import RULE, unpacked
 from gpuboost.backends.sharded.shard import Shard
 from gpuboost.kernels.common import nodes as table
 from gpuboost.kernels.growth import partition
+from gpuboost.records import dataclass
 from gpuboost.types import Array, Bins, Candidates, Cuts, Limits, Nodes
 
 NO_PAIRS, NO_INTS = np.empty(0, np.int64), np.empty(0, np.int32)
 NEVER_PACKED = -1  # rows up to which histograms are packed: sums of many shards are kept as two integers
 
 
+@dataclass(frozen=True, slots=True)
+class RootSums:
+    """Sums over the rows of all shards."""
+
+    rows: int
+    weight: int  # sum of their multiplicities
+    totals: tuple[int, int]  # of g and of h, as integers
+    units: tuple[float, float]  # value of one unit of each
+
+
 class ShardedGrower:
-    """A tree whose node table the driver holds, and whose rows the shards hold. ``n_rows``: rows of all shards."""
+    """A tree whose node table the driver holds, and whose rows the shards hold. ``tree``: its number there."""
 
     def __init__(
-        self,
-        tree: int,
-        calls: RemoteCalls,
-        empty_bins: Bins,
-        cuts: Cuts,
-        layout: Layout,
-        n_rows: int,
-        weight: int,
-        totals: tuple[int, int],
-        units: tuple[float, float],
-        limits: Limits,
-        output: int,
-        pool: ThreadPool,
-        workspace: Workspace,
-        candidates: Candidates,
-    ) -> None:
+        self, tree: int, calls: RemoteCalls, root: RootSums, empty_bins: Bins, cuts: Cuts, output: int,
+        candidates: Candidates, limits: Limits, pool: ThreadPool, workspace: Workspace,
+    ) -> None:  # fmt: skip
         self._number, self._calls, self._forced = tree, calls, cut_of(limits.forced, cuts)
-        self._limits, self._units, self._layout = limits, np.array(units), layout
-        of_all = np.broadcast_to(np.int32(0), (n_rows,))  # only how many they are is ever looked at
+        self._limits, self._units = limits, np.array(root.units)
+        self._layout = layout = layout_of(empty_bins, cuts, candidates, by_column=False)
+        of_all = np.broadcast_to(np.int32(0), (root.rows,))  # only how many they are is ever looked at
         rows = RowsByNode(empty_bins, layout, None, of_all, NO_INTS, pool, None)
-        self._tree = NodeTable(limits, n_rows)
-        can = can_split_root(limits, n_rows, totals[1], units[1])
-        self._new_pairs = self._tree.init_root(n_rows, totals, can_split=can)
-        of_rows = weight / max(totals[1], 1), limits.smoothing(totals[1] * units[1], weight)
-        self._search = Search(layout, cuts, limits, candidates, output, self._units, *of_rows, False, pool)
+        self._tree, (_, h), (_, unit_h) = NodeTable(limits, root.rows), root.totals, root.units
+        can = can_split_root(limits, root.rows, h, unit_h)
+        self._new_pairs = self._tree.init_root(root.rows, root.totals, can_split=can)
+        self._search = Search(layout, cuts, limits, candidates, output, self._units, False, pool)
+        self._search.begin(root.weight / max(h, 1), limits.smoothing(h * unit_h, root.weight))
         self._histograms = Histograms(rows, NO_PAIRS, limits, len(self._tree.node), NEVER_PACKED, workspace)
 
     def grow(self) -> None:
@@ -62,14 +61,8 @@ class ShardedGrower:
         at_once = 1 if self._limits.growth == "leafwise" else self._limits.max_leaves
         self._find_splits()
         if self._forced is not None:
-            force(
-                self._forced,
-                self._tree,
-                self._histograms,
-                self._search,
-                self._limits.max_leaves,
-                self._split_and_search,
-            )
+            of_tree = self._tree, self._histograms, self._search, self._limits.max_leaves
+            force(self._forced, *of_tree, self._split_and_search)
         while len(chosen := chosen_splits(self._tree, self._limits, at_once).copy()):
             self._split(chosen)
             self._find_splits()

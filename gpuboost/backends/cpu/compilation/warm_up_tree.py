@@ -52,7 +52,7 @@ class DummyTree:
             bins, layout, None, count_up(np.empty(n, np.int32)), NO_INTS, self._pool, self._workspace
         )
         units = np.ones(2)
-        self._search = Search(layout, cuts, self._limits, candidates, 0, units, 1.0, 0.0, n <= PACKED_ROWS, self._pool)
+        self._search = Search(layout, cuts, self._limits, candidates, 0, units, n <= PACKED_ROWS, self._pool)
         self._tree = NodeTable(self._limits, n)
         self._new_pairs = self._tree.init_root(n, (0, n), can_split=True)
         max_nodes, packed = len(self._tree.node), np.ones(n, np.int64)

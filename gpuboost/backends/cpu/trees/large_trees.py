@@ -92,7 +92,7 @@ class LargeTree:
         self._tree, self._units = NodeTable(limits, m), np.ones(2)
         groups = min(max(len(layout.features) // FEATURES_PER_GROUP, 1), CHUNKS_PER_THREAD * self._threads)
         self._groups = even(layout.starts, groups)
-        self._search = Search(layout, cuts, limits, candidates, output, self._units, 1.0, 0.0, False, rows.pool)
+        self._search = Search(layout, cuts, limits, candidates, output, self._units, False, rows.pool)
         packed = workspace.array("packed", (m,), np.int64)
         parts = max(-(-CHUNKS_PER_THREAD * self._threads // groups), 2)
         self._most_slots = _most_slots(limits, self._search)

@@ -113,6 +113,15 @@ class IndicatorBitmaps:
     use_bitmaps: bool  # summing all columns is faster than going through the entries row by row
 
 
+@dataclass(frozen=True, slots=True)
+class SparseForms:
+    """Sparse bins in other forms, each None where it would not be quicker to read; dense bins have none."""
+
+    by_row: Layout | None = None  # to sum histograms by rows, not by columns
+    bitmaps: IndicatorBitmaps | None = None
+    columns: Array | None = None  # (d, n) uint8, see ``laid_out``
+
+
 def indicator_bitmaps(bins: SparseBins) -> IndicatorBitmaps:
     """Bitmaps of the columns with an entry in at least one of BITMAP_ABOVE rows."""
     n, d = bins.shape

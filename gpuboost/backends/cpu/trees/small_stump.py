@@ -68,10 +68,7 @@ def grow_small_stump(
     words[kernel.FEATURE] = -1
     root = cpu_search.NO_CUTS if candidates.root is None else candidates.root
     rows = gradients.g[output], gradients.h[output], m, weight, known.get(output, 0.0)
-    rule, signed = (
-        limits.of_stump,
-        limits.signed,
-    )
+    rule, signed = limits.of_stump, limits.signed
     inputs = *rows, candidates.features, data.cuts.n_bins, columns, sparse, packed, rule, signed
     out = root, (leaf_of_row, words, missing_left, numbers, counts)
     size, _, scale_h = kernel.grow(*inputs, None if candidates.root is None and not signed else True, *out)

@@ -85,29 +85,29 @@ class Search:
 
     def __init__(
         self, layout: Layout, cuts: Cuts, limits: Limits, candidates: Candidates, output: int,
-        units: NDArray[np.float64], rows_per_h: float, smoothing: float, all_packed: bool, pool: ThreadPool,
+        units: NDArray[np.float64], all_packed: bool, pool: ThreadPool,
     ) -> None:  # fmt: skip
         """units (2,): value of one unit of g and of h, which the caller may write before ``begin``.
 
-        rows_per_h, smoothing: see ``begin``. all_packed: every node's histogram is packed.
+        all_packed: every node's histogram is packed.
         """
         self.root = NO_CUTS if candidates.root is None else candidates.root
         self._candidates = candidates
         self.gain_noise, self._cuts = candidates.gain_noise(output), candidates.random_cuts(output)
         self.units, self._layout, self._limits, self._pool = units, layout, limits, pool
         split_limits = limits.reg_lambda, limits.min_child_weight, limits.min_split_gain, limits.min_samples_leaf
-        held = limits.reg_alpha, limits.largest_value, smoothing
-        rule = np.array([*split_limits, rows_per_h, float(limits.signed), *limits.categories, *held], np.float64)
+        held = limits.reg_alpha, limits.largest_value, 0.0
+        rule = np.array([*split_limits, 1.0, float(limits.signed), *limits.categories, *held], np.float64)
         self.criterion, self._cuts_of_all = Criterion(units, rule, self.root), cuts
         self._quick = all_packed and not limits.signed and len(self.root) == 0
         self.counts_rows = limits.min_samples_leaf > 1
         self._of_gains = candidates.weights is None and candidates.costs is None
         self._path_rule = None if limits.interactions is None else PathRule.of_features(limits.interactions, cuts)
         self._of_features = self._rules_of_features()
-        self.begin(rows_per_h, smoothing)
+        self.begin(1.0, 0.0)
 
     def begin(self, rows_per_h: float, smoothing: float) -> None:
-        """Begin a tree, perhaps with other units than the one before.
+        """Begin a tree, with units of its own.
 
         rows_per_h: rows per unit of h in the whole tree; smoothing: ``Limits.smoothing`` of the whole tree.
         """

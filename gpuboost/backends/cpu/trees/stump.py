@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from gpuboost.backends.cpu import sums as cpu_sums
 from gpuboost.backends.cpu.trees import histograms as cpu_histograms
 from gpuboost.backends.cpu.trees import split_search as cpu_search
-from gpuboost.backends.cpu.trees.layout import NO_BYTES, IndicatorBitmaps, Layout, even
+from gpuboost.backends.cpu.trees.layout import NO_BYTES, IndicatorBitmaps, SparseForms, even
 from gpuboost.backends.host.threads import ThreadPool, share
 from gpuboost.backends.host.workspace import Workspace
 from gpuboost.backends.numerics.feature_subsets import features_of
@@ -28,7 +28,7 @@ from gpuboost.kernels.growth import stump
 from gpuboost.kernels.histograms import column_sums
 from gpuboost.kernels.splits import random_strength
 from gpuboost.kernels.splits.packed_split import MOST_RIDGE
-from gpuboost.types import Array, Bins, Candidates, DenseBins, Limits, Nodes, SparseBins, Structure, Target, TrainingSet
+from gpuboost.types import Bins, Candidates, DenseBins, Limits, Nodes, SparseBins, Structure, Target, TrainingSet
 
 CELLS_SUMMED_PER_THREAD = 262_144  # below this many values to add a thread is not worth waking,
 ROUTED_PER_THREAD = 131_072  # nor below this many rows to turn to integers, or to route
@@ -51,25 +51,15 @@ def by_columns(bins: Bins, bitmaps: IndicatorBitmaps | None, candidates: Candida
 
 
 class StumpGrower:
-    """A stump fitted to all rows. ``by_row``: the layout to sum sparse bins by rows; None to sum them by columns."""
+    """A stump fitted to all rows."""
 
     def __init__(
-        self,
-        data: TrainingSet,
-        target: Target,
-        output: int,
-        candidates: Candidates,
-        limits: Limits,
-        by_row: Layout | None,
-        bitmaps: IndicatorBitmaps | None,
-        laid_out: Array | None,
-        scales: tuple[float, float],
-        pool: ThreadPool,
-        workspace: Workspace,
-    ) -> None:
+        self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits,
+        sparse: SparseForms, scales: tuple[float, float], pool: ThreadPool, workspace: Workspace,
+    ) -> None:  # fmt: skip
         gradients = target.gradients
         self._target, self._output, self._workspace = target, output, workspace
-        self._data, self._laid_out, self._by_row, self._bitmaps = data, laid_out, by_row, bitmaps
+        self._data, self._sparse = data, sparse
         self._limits, self._candidates, self._pool = limits, candidates, pool
         self._units = 1.0 / scales[0], 1.0 / scales[1]
         m = cpu_sums.multiplicity_of(gradients)
@@ -100,11 +90,11 @@ class StumpGrower:
         if isinstance(bins, DenseBins):
             where: tuple[Any, ...] = bins.columns, features, self._starts
             self._sum_rows(n_cells, self._data.n_rows * t, partial(column_sums.build, *self._rows, *where))
-        elif self._by_row is not None:
-            where, size = (self._by_row.row_start, self._by_row.cells), len(self._by_row.cells)
+        elif self._sparse.by_row is not None:
+            where, size = (self._sparse.by_row.row_start, self._sparse.by_row.cells), len(self._sparse.by_row.cells)
             self._sum_rows(n_cells, size, partial(column_sums.build_by_row, *self._rows, *where))
-        elif self._bitmaps is not None:
-            self._sum_columns(n_cells, bins, self._bitmaps)
+        elif self._sparse.bitmaps is not None:
+            self._sum_columns(n_cells, bins, self._sparse.bitmaps)
 
     def _sum_rows(self, n_cells: int, size: int, build: Callable[..., None]) -> None:
         """Sum by stretches of the rows, each into its own histogram at first."""
@@ -222,8 +212,8 @@ class StumpGrower:
         bins, missing, out = self._data.bins, int(self._data.cuts.n_bins[feature]), np.empty(n, np.int32)
         if isinstance(bins, DenseBins):
             codes = bins.columns[feature]
-        elif self._laid_out is not None:
-            codes = self._laid_out[feature]
+        elif self._sparse.columns is not None:
+            codes = self._sparse.columns[feature]
         else:
             entries = slice(bins.column_start[feature], bins.column_start[feature + 1])
             row, stored, default = bins.row[entries], bins.column_bin[entries], bins.default[feature]
