@@ -7,14 +7,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 import gpuboost as gb
 from gpuboost.benchmarks.gpu.budget import gpu_or_reason, skipped
 from gpuboost.benchmarks.gpu.peers import apart
 from gpuboost.benchmarks.harness.experiments import Finding, Options
 from gpuboost.benchmarks.suites import outputs as on_cpu
-from gpuboost.benchmarks.suites.outputs import DEPTH, RATE, ROUNDS, K, Rows, judged
+from gpuboost.benchmarks.suites.outputs import DEPTH, RATE, ROUNDS, K, PyBoost, Rows, judged
 
 SECONDS = 240.0
 COLUMNS = ("rows", "library", "loss", "seconds of a fit", "of ours", "note")
@@ -78,33 +76,11 @@ def _xgboost(rows: Rows) -> Any:
     ).fit(rows.x, rows.y)  # fmt: skip
 
 
-class _PyBoost:
-    """Py-Boost's model with the methods that ``judged`` calls."""
-
-    def __init__(self, rows: Rows, **more: Any) -> None:
-        from py_boost import GradientBoosting
-
-        loss = {"numbers": "mse", "labels": "bce", "classes": "crossentropy"}[rows.task]
-        self._model = GradientBoosting(loss, ntrees=ROUNDS, lr=RATE, max_depth=DEPTH, verbose=-1, seed=0, **more)
-        self._model.fit(rows.x.astype(np.float32), rows.y)
-
-    def predict(self, x: Any) -> Any:
-        return self._model.predict(x.astype(np.float32))
-
-    predict_proba = predict
-
-
-def _py_boost_sketched(rows: Rows) -> Any:
-    from py_boost.multioutput.sketching import RandomProjectionSketch
-
-    return _PyBoost(rows, multioutput_sketch=RandomProjectionSketch(K))
-
-
 _FITS: dict[str, Fit] = {
     "gpuboost": _ours,
     "gpuboost, sketched": partial(_ours, sketch=gb.RandomProjection(K)),
-    "Py-Boost": _PyBoost,
-    "Py-Boost, sketched": _py_boost_sketched,
+    "Py-Boost": PyBoost,
+    "Py-Boost, sketched": partial(PyBoost, sketch="proj"),
     "XGBoost": _xgboost,
 }
 

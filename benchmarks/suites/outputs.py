@@ -1,14 +1,14 @@
 """Several targets, labels and classes: a tree for each output, or one for all, beside XGBoost's two ways.
 
 Every model gets the same rows, 100 rounds of depth 6 at a rate of 0.1, and its library's defaults for all else. Seconds
-are those of the processor for ``fit``, of all threads together; compiling is done before. Py-Boost needs a GPU, and is
-not run.
+are those of the processor for ``fit``, of all threads together; compiling is done before. Py-Boost needs a GPU: where
+there is none a stand-in for CuPy gives its losses. It has no seconds here; ``gpu-speed`` times it on a GPU.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -16,12 +16,17 @@ from typing import Any
 import numpy as np
 
 import gpuboost as gb
+from gpuboost.benchmarks.gpu.peers import apart
+from gpuboost.benchmarks.harness import cupy_on_cpu
 from gpuboost.benchmarks.harness.experiments import Experiment, Finding, Options, Part
 from gpuboost.benchmarks.harness.store import Array
 
 ROUNDS, DEPTH, RATE, K = 100, 6, 0.1, 5
 REPEATED = 8  # rounds of which the mean time is taken
-SKETCHES = (gb.TopOutputs(K), gb.RandomOutputs(K), gb.RandomProjection(K))
+SEEDS = 5  # of models that draw
+PATIENCE = 7200.0  # seconds that Py-Boost may take for the fits of one table's row
+SKETCHES = {gb.TopOutputs(K): "topk", gb.RandomOutputs(K): "rand", gb.RandomProjection(K): "proj"}
+"""Our sketches, and Py-Boost's names for its own."""
 
 
 @dataclass(frozen=True)
@@ -41,41 +46,105 @@ class Rows:
         return cls(task, x[:half], y[:half], x[half:], y[half:])
 
 
-Fit = Callable[[Rows, int], Any]
-"""(rows, threads) -> fitted model"""
+@dataclass(frozen=True)
+class Method:
+    """A way to fit several outputs."""
+
+    run: Callable[[Rows, int, Sequence[int]], dict[str, Any]]  # (rows, threads, seeds) -> numbers of one fit for each
+    draws: bool = False  # the seed matters
 
 
-def methods(options: Options, outputs: int) -> dict[str, Fit]:
-    """Our methods, and XGBoost's if it is requested and installed, by their labels in the table."""
-    fits: dict[str, Fit] = {
-        "gpuboost: a tree for each output": _ours,
-        "gpuboost: one tree": partial(_ours, multi_output="one_tree"),
+def methods(options: Options, outputs: int) -> dict[str, Method]:
+    """Our methods, and those of other libraries if they are requested and installed, by their labels in the table."""
+    one_tree: dict[str, Any] = {"multi_output": "one_tree"}
+    found = {
+        "gpuboost: a tree for each output": Method(partial(_timed, _ours)),
+        "gpuboost: one tree": Method(partial(_timed, partial(_ours, **one_tree))),
     }
-    if outputs > 2 * K:
-        fits |= {f"gpuboost: one tree, {s!r}": partial(_ours, multi_output="one_tree", sketch=s) for s in SKETCHES}
+    sketches = SKETCHES if outputs > 2 * K else {}
+    for sketch in sketches:
+        fit = partial(_ours, **one_tree, sketch=sketch)
+        found[f"gpuboost: one tree, {sketch!r}"] = Method(partial(_timed, fit), _draws(sketch))
     if options.beside("xgboost"):
-        fits |= {
-            "XGBoost: a tree for each output": partial(_xgboost, strategy="one_output_per_tree"),
-            "XGBoost: one tree": partial(_xgboost, strategy="multi_output_tree"),
-        }
-    return fits
+        for words, strategy in (("a tree for each output", "one_output_per_tree"), ("one tree", "multi_output_tree")):
+            found[f"XGBoost: {words}"] = Method(partial(_timed, partial(_xgboost, strategy=strategy)))
+    if options.beside("py-boost"):
+        found["Py-Boost: one tree"] = Method(partial(_by_py_boost, None))
+        for sketch, name in sketches.items():
+            found[f"Py-Boost: one tree, {name} of {K}"] = Method(partial(_by_py_boost, name), _draws(sketch))
+    return found
 
 
-def _ours(rows: Rows, threads: int, **more: Any) -> Any:
+def _draws(sketch: Any) -> bool:
+    return not isinstance(sketch, gb.TopOutputs)
+
+
+def _timed(fit: Callable[..., Any], rows: Rows, threads: int, seeds: Sequence[int]) -> dict[str, Any]:
+    """Losses, and seconds of the processor for one fit."""
+    losses, seconds = [], 0.0
+    for seed in seeds:
+        begun = time.process_time()
+        model = fit(rows, threads, seed)
+        seconds += time.process_time() - begun
+        losses.append(judged(rows, model))
+    return {**_of_losses(losses), "seconds": seconds / len(losses)}
+
+
+def _by_py_boost(sketch: str | None, rows: Rows, threads: int, seeds: Sequence[int]) -> dict[str, Any]:
+    """Losses of Py-Boost, in a process of its own, where the stand-in is in nobody's way."""
+    return apart(_losses_of_py_boost, sketch, rows, seeds, seconds=PATIENCE)
+
+
+def _losses_of_py_boost(sketch: str | None, rows: Rows, seeds: Sequence[int]) -> dict[str, Any]:
+    try:
+        on_a_gpu = cupy_on_cpu.gpu_or_stand_in()
+        losses = [judged(rows, PyBoost(rows, seed, sketch)) for seed in seeds]
+    except Exception as error:  # of its own kind
+        return {"error": f"{type(error).__name__}: {error}"[:300]}
+    return {**_of_losses(losses), "seconds": None, "on_a_gpu": on_a_gpu}
+
+
+def _of_losses(losses: Sequence[float]) -> dict[str, Any]:
+    """Their mean; of several also their standard deviation, and each of them."""
+    several = {"deviation": float(np.std(losses, ddof=1)), "losses": list(losses)} if len(losses) > 1 else {}
+    return {"loss": float(np.mean(losses)), **several}
+
+
+def _ours(rows: Rows, threads: int, seed: int, **more: Any) -> Any:
     kind = gb.GradientBoostingRegressor if rows.task == "numbers" else gb.GradientBoostingClassifier
     return kind(
-        n_estimators=ROUNDS, max_depth=DEPTH, learning_rate=RATE, random_state=0, n_jobs=threads, device="cpu", **more
-    ).fit(rows.x, rows.y)
+        n_estimators=ROUNDS, max_depth=DEPTH, learning_rate=RATE, random_state=seed, n_jobs=threads, device="cpu",
+        **more,
+    ).fit(rows.x, rows.y)  # fmt: skip
 
 
-def _xgboost(rows: Rows, threads: int, strategy: str) -> Any:
+def _xgboost(rows: Rows, threads: int, seed: int, strategy: str) -> Any:
     import xgboost
 
     kind = xgboost.XGBRegressor if rows.task == "numbers" else xgboost.XGBClassifier
     return kind(
         n_estimators=ROUNDS, max_depth=DEPTH, learning_rate=RATE, tree_method="hist", multi_strategy=strategy,
-        random_state=0, n_jobs=threads,
+        random_state=seed, n_jobs=threads,
     ).fit(rows.x, rows.y)  # fmt: skip
+
+
+class PyBoost:
+    """Py-Boost's model with the methods that ``judged`` calls; sketch: one of its names, or None for none."""
+
+    def __init__(self, rows: Rows, seed: int = 0, sketch: str | None = None) -> None:
+        import py_boost
+
+        kind = py_boost.GradientBoosting
+        if sketch is not None:
+            kind = partial(py_boost.SketchBoost, sketch_method=sketch, sketch_outputs=K)
+        loss = {"numbers": "mse", "labels": "bce", "classes": "crossentropy"}[rows.task]
+        self._model = kind(loss, ntrees=ROUNDS, lr=RATE, max_depth=DEPTH, verbose=-1, seed=seed)
+        self._model.fit(rows.x.astype(np.float32), rows.y)
+
+    def predict(self, x: Any) -> Any:
+        return self._model.predict(x.astype(np.float32))
+
+    predict_proba = predict
 
 
 def judged(rows: Rows, model: Any) -> float:
@@ -90,26 +159,40 @@ def judged(rows: Rows, model: Any) -> float:
 
 
 def compared(options: Options, name: str, rows: Rows) -> Finding:
-    """One run of each: every library here is deterministic for a seed and a number of threads."""
+    """One run of each, or one for each seed where it draws: all but Py-Boost on a GPU are deterministic for a seed."""
     outputs = rows.y.shape[1] if rows.y.ndim == 2 else int(rows.y.max()) + 1
-    runs = {}
+    runs: dict[str, dict[str, Any]] = {}
     few = Rows(rows.task, rows.x[:500], rows.y[:500], rows.x_test, rows.y_test)
-    for label, fit in methods(options, outputs).items():
+    for label, method in methods(options, outputs).items():
         options.tell(f"{name}: {label}")
         if label.startswith("gpuboost"):
-            fit(few, options.threads)
-        begun = time.process_time()
-        model = fit(rows, options.threads)
-        seconds = time.process_time() - begun
-        runs[label] = {"loss": judged(rows, model), "seconds": seconds}
+            method.run(few, options.threads, (0,))
+        runs[label] = method.run(rows, options.threads, range((options.repeats or SEEDS) if method.draws else 1))
     measure = "RMSE / deviation" if rows.task == "numbers" else "log loss"
     return Finding(
         f"{name}: {len(rows.x):,} rows, {outputs} outputs, {ROUNDS} rounds",
         ("model", measure, "seconds of a processor"),
-        tuple((label, f"{run['loss']:.4f}", f"{run['seconds']:.1f}") for label, run in runs.items()),
-        ("means over the outputs, of held-out rows",),
+        tuple((label, *_cells(run)) for label, run in runs.items()),
+        tuple(_notes(runs)),
         runs,
     )
+
+
+def _cells(run: dict[str, Any]) -> tuple[str, str]:
+    loss = f"{run['loss']:.4f}" if "loss" in run else ""
+    if "deviation" in run:
+        loss += f" ± {run['deviation']:.4f}"
+    return loss, "" if run.get("seconds") is None else f"{run['seconds']:.1f}"
+
+
+def _notes(runs: dict[str, dict[str, Any]]) -> Iterator[str]:
+    yield "means over the outputs, of held-out rows"
+    seeds = {len(run["losses"]) for run in runs.values() if "losses" in run}
+    if seeds:
+        yield f"±: standard deviation over {max(seeds)} seeds"
+    if any(run.get("on_a_gpu") is False for run in runs.values()):
+        yield "Py-Boost: losses only, computed on the CPU by a stand-in for CuPy"
+    yield from (f"{label}: {run['error']}".replace("[", r"\[") for label, run in runs.items() if "error" in run)
 
 
 def _related(n: int, outputs: int) -> tuple[Array, Array, Array]:
@@ -203,4 +286,5 @@ EXPERIMENT = Experiment(
         "digits": _part(digits, "ten classes"),
         "growing": Part("seconds of a round by the number of outputs", growing),
     },
+    peers=("py-boost",),
 )

@@ -109,7 +109,8 @@ def test_every_name_that_a_suite_asks_for_is_one_of_its_peers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("suite", "of_suite"), [("gpu-speed", ", py-boost"), ("intervals", ", ngboost"), ("outputs", ""), ("quality", "")]
+    ("suite", "of_suite"),
+    [("gpu-speed", ", py-boost"), ("intervals", ", ngboost"), ("outputs", ", py-boost"), ("quality", "")],
 )
 def test_an_unknown_peer_is_refused_with_those_of_the_suite(
     suite: str, of_suite: str, capsys: pytest.CaptureFixture[str]
