@@ -17,6 +17,8 @@ FEWEST = 20  # rows from which a column is judged to be free text
 MOST_WORDS = 4.0  # a category has fewer on average; titles and names do
 WITH_COMMAS = re.compile(r"[+-]?(\d+|\d{1,3}([.' ]\d{3})+)?,\d+([eE][+-]?\d+)?", re.ASCII)
 """A number with a decimal comma, also with thousands apart."""
+WITH_THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?", re.ASCII)
+"""A number whose thousands are set apart by commas."""
 
 
 def categories_by_dtype(table: Table) -> NDArray[np.bool_]:
@@ -58,22 +60,33 @@ def _refuse_no_categories(column: Column, label: str) -> None:
 def _refuse_numbers(distinct: list[str], label: str) -> None:
     """Raise InputError if half of the texts or more read as numbers, with decimal points or commas."""
     plain = [text for text in distinct if reads_as_number(text)]
-    with_commas = [text for text in distinct if WITH_COMMAS.fullmatch(text.strip())]
+    with_commas = [text for text in distinct if WITH_COMMAS.fullmatch(text.strip()) or _has_thousands(text)]
     reading = {*plain, *with_commas}
     if 2 * len(reading) < len(distinct) or not reading:
         return
     others = [text for text in distinct if text not in reading]
     beside = f" beside {shown(others[0][:40])}" if others else ""
-    convert = "Convert it, with pandas.to_numeric(..., errors='coerce') for instance"
+    written, convert = "", "Convert it, with pandas.to_numeric(..., errors='coerce') for instance"
     if with_commas:
-        marks = 'decimal=","'
-        marks = f'{marks}, thousands="."' if any("." in text for text in with_commas) else marks
+        written, marks = _of_commas(with_commas)
         convert = f"Read the file with pandas.read_csv(..., {marks}), or convert the column"
     raise InputError(
         f"X: {label} must hold numbers or be declared categorical; it holds text that reads as numbers"
-        f"{' with decimal commas' if with_commas else ''}, such as {shown((with_commas or plain)[0])}{beside}. "
+        f"{written}, such as {shown((with_commas or plain)[0])}{beside}. "
         f'{convert}, or name it in categorical_features, or make it X[name].astype("category").'
     )
+
+
+def _has_thousands(text: str) -> bool:
+    return WITH_THOUSANDS.fullmatch(text.strip()) is not None
+
+
+def _of_commas(texts: list[str]) -> tuple[str, str]:
+    """What commas in these numbers are, and the words of pandas.read_csv for them."""
+    if all(map(_has_thousands, texts)):
+        either = all(WITH_COMMAS.fullmatch(text.strip()) for text in texts)  # 1,234 may be one and a bit
+        return " with commas", 'thousands="," or decimal=","' if either else 'thousands=","'
+    return " with decimal commas", 'decimal=",", thousands="."' if any("." in text for text in texts) else 'decimal=","'
 
 
 def reads_as_number(text: Any) -> bool:

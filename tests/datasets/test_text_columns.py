@@ -82,9 +82,15 @@ def test_long_texts_that_recur_are_categories() -> None:
         ),
         ("polars", ["1,5", "2,25e-3", "+3,0", "?"], r"with decimal commas, such as '1,5' beside '\?'"),
         ("string", ["1.234,5", "12,0", " 7,1", "8"], r'.*decimal=",", thousands="\."'),
+        (
+            "object",
+            ["1,234", "12,345,678", "950.5", "2,000.5"],
+            r"with commas, such as '1,234'\. .*, thousands=\",\"\)",
+        ),
+        ("object", ["1,234", "12,345", "950", "7"], r'with commas, .*, thousands="," or decimal=","\)'),
     ],
 )
-def test_numbers_with_decimal_commas_are_refused_and_taken_where_named(kind: str, texts: list[str], words: str) -> None:
+def test_numbers_with_commas_are_refused_and_taken_where_named(kind: str, texts: list[str], words: str) -> None:
     frame = FRAMES[kind](np.array(texts * 50))
     with pytest.raises(gb.InputError, match=f"'shop' .* reads as numbers {words}"):
         gb.GradientBoostingRegressor(**SMALL).fit(frame, Y)
