@@ -82,7 +82,7 @@ def _has_thousands(text: str) -> bool:
 
 
 def _of_commas(texts: list[str]) -> tuple[str, str]:
-    """What commas in these numbers are, and the words of pandas.read_csv for them."""
+    """Words for a message: what the commas in these numbers are, and the arguments of pandas.read_csv for them."""
     if all(map(_has_thousands, texts)):
         either = all(WITH_COMMAS.fullmatch(text.strip()) for text in texts)  # 1,234 may be one and a bit
         return " with commas", 'thousands="," or decimal=","' if either else 'thousands=","'
