@@ -211,6 +211,7 @@ def test_odd_shapes(tmp_path: Path, n: int, d: int, depth: int) -> None:
     check(tmp_path, lambda **given: gb.GradientBoostingRegressor(n_estimators=4, max_depth=depth, **given), x, y)
 
 
+@pytest.mark.filterwarnings("ignore:y. it varies by")  # of the tiny ones
 def test_gradients_of_any_size(tmp_path: Path) -> None:
     """Cauchy noise: integers need more than 16 bits. Tiny targets: float32 numbers below the smallest normal one."""
     x, y = rows(100_000, 10)
