@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -50,6 +50,9 @@ VARIATIONS: dict[str, tuple[int | None, dict[str, dict[str, Any]]]] = {
 """Most leaves, if trees grow leaf-wise, and the options of each library that has them; of GOSS their defaults"""
 
 
+Runs = Mapping[str, Callable[[], Any]]  # of libraries by their names
+
+
 def problem(n: int, d: int) -> tuple[Array, Array]:
     """Two classes, by an interaction and a sum."""
     rng = np.random.default_rng(0)
@@ -65,19 +68,29 @@ def _fit(name: str, x: Array, y: Array, setting: Setting, threads: int, **more: 
     return run
 
 
+def _compared(title: str, names: Sequence[str], all_runs: Iterable[tuple[str, Runs]], options: Options) -> Finding:
+    """A row of times for each (what it is, runs of the libraries)."""
+    rows, numbers = [], {}
+    for what, runs in all_runs:
+        seconds = alternated(runs, options.repeats or 5, lambda say, what=what: options.tell(f"{what}: {say}"))
+        rows.append(row(what, seconds, names))
+        numbers[what] = seconds
+    return Finding(f"{title}: milliseconds (of CPU time)", columns(names), tuple(rows), numbers=numbers)
+
+
 def fits(options: Options) -> Finding:
     """Whole fits, binning included, on one thread and on all."""
-    rows, numbers, names = [], {}, beside(options)
-    for n, d, trees in SHAPES[:1] if options.small else SHAPES:
-        x, y = problem(n, d)
-        for threads in sorted({1, options.threads}):
-            setting = Setting(trees=5 if options.small else trees)
-            runs = {name: _fit(name, x, y, setting, threads) for name in names}
-            what = f"{n:,} x {d}, {trees} trees, {threads} threads"
-            seconds = alternated(runs, options.repeats or 5, lambda say, what=what: options.tell(f"{what}: {say}"))
-            rows.append(row(what, seconds, names))
-            numbers[what] = seconds
-    return Finding("Whole fits of depth 6: milliseconds (of CPU time)", columns(names), tuple(rows), numbers=numbers)
+    names = beside(options)
+
+    def all_runs() -> Iterator[tuple[str, Runs]]:
+        for n, d, trees in SHAPES[:1] if options.small else SHAPES:
+            x, y = problem(n, d)
+            for threads in sorted({1, options.threads}):
+                setting = Setting(trees=5 if options.small else trees)
+                runs = {name: _fit(name, x, y, setting, threads) for name in names}
+                yield f"{n:,} x {d}, {trees} trees, {threads} threads", runs
+
+    return _compared("Whole fits of depth 6", names, all_runs(), options)
 
 
 def variations(options: Options) -> Finding:
@@ -85,38 +98,38 @@ def variations(options: Options) -> Finding:
     from gpuboost import GOSS, Langevin, RandomByNode
 
     policies: dict[str, Any] = {"GOSS": GOSS(), "by node": RandomByNode(0.5), "chain": Langevin()}
-    rows, numbers, names = [], {}, (*beside(options), *(["catboost"] if options.beside("catboost") else []))
-    for n, d, trees in DRAWN_SHAPES[:1] if options.small else DRAWN_SHAPES:
-        x, y = problem(n, d)
-        policies |= {"first": (1, *[0] * (d - 1)), "halves": [[*range(d // 2)], [*range(d // 2, d)]]}
-        for kind, (leaves, of) in VARIATIONS.items():
-            setting, runs = Setting(trees=20 if options.small else trees, leaves=leaves), {}
-            for name in names:
-                if name in of:
-                    more = {word: policies.get(str(value), value) for word, value in of[name].items()}
-                    runs[name] = _fit(name, x, y, setting, 1, **more)
-            what = f"{n:,} x {d}, {kind}"
-            seconds = alternated(runs, options.repeats or 5, lambda say, what=what: options.tell(f"{what}: {say}"))
-            rows.append(row(what, seconds, names))
-            numbers[what] = seconds
-    title = "Whole fits of 200 trees, of depth 6 but for the leaf-wise ones, one thread: milliseconds (of CPU time)"
-    return Finding(title, columns(names), tuple(rows), numbers=numbers)
+    names = (*beside(options), *(["catboost"] if options.beside("catboost") else []))
+
+    def all_runs() -> Iterator[tuple[str, Runs]]:
+        for n, d, trees in DRAWN_SHAPES[:1] if options.small else DRAWN_SHAPES:
+            x, y = problem(n, d)
+            of_columns = {"first": (1, *[0] * (d - 1)), "halves": [[*range(d // 2)], [*range(d // 2, d)]]}
+            values = policies | of_columns
+            for kind, (leaves, of) in VARIATIONS.items():
+                setting, runs = Setting(trees=20 if options.small else trees, leaves=leaves), {}
+                for name in names:
+                    if name in of:
+                        more = {word: values.get(str(value), value) for word, value in of[name].items()}
+                        runs[name] = _fit(name, x, y, setting, 1, **more)
+                yield f"{n:,} x {d}, {kind}", runs
+
+    title = "Whole fits of 200 trees, of depth 6 but for the leaf-wise ones, one thread"
+    return _compared(title, names, all_runs(), options)
 
 
 def fits_of_categories(options: Options) -> Finding:
     """Whole fits on one thread of columns that are all categories. LightGBM has our limits of a category's rows."""
-    rows, numbers, names = [], {}, tuple(name for name in beside(options) if name != "sklearn")
-    for n, d, categories in CATEGORIES[:1] if options.small else CATEGORIES:
-        x, y = _in_categories(n, d, categories)
-        setting = Setting(trees=5 if options.small else 100)
-        limits = {"min_data_per_group": min(n // 100, 100), "cat_smooth": min(n / 1000, 10.0)}
-        runs = {name: _fit(name, x, y, setting, 1, **(limits if name == "lightgbm" else {})) for name in names}
-        what = f"{n:,} x {d} of {categories} categories"
-        seconds = alternated(runs, options.repeats or 5, lambda say, what=what: options.tell(f"{what}: {say}"))
-        rows.append(row(what, seconds, names))
-        numbers[what] = seconds
-    title = "Whole fits of 100 trees of depth 6, one thread: milliseconds (of CPU time)"
-    return Finding(title, columns(names), tuple(rows), numbers=numbers)
+    names = tuple(name for name in beside(options) if name != "sklearn")
+
+    def all_runs() -> Iterator[tuple[str, Runs]]:
+        for n, d, categories in CATEGORIES[:1] if options.small else CATEGORIES:
+            x, y = _in_categories(n, d, categories)
+            setting = Setting(trees=5 if options.small else 100)
+            limits = {"min_data_per_group": min(n // 100, 100), "cat_smooth": min(n / 1000, 10.0)}
+            runs = {name: _fit(name, x, y, setting, 1, **(limits if name == "lightgbm" else {})) for name in names}
+            yield f"{n:,} x {d} of {categories} categories", runs
+
+    return _compared("Whole fits of 100 trees of depth 6, one thread", names, all_runs(), options)
 
 
 def _in_categories(n: int, d: int, categories: int) -> tuple[Any, Array]:
