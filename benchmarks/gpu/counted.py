@@ -29,6 +29,7 @@ from gpuboost.benchmarks.harness.experiments import Finding, Options
 
 FEATURES, DEPTH, ROUNDS, MORE, RATE = 28, 8, 4, 3, 0.1
 FEW, MANY = 6_000, 18_000
+FEW_ROWS, LEAVES = 2_000, (16, 31, 64, 255)  # of leaf-wise trees
 PASSES = 3  # of a line search: at 0, at 1, and where it ends
 COLUMNS = ("kernel", "bytes per row and tree", "shared atomics per row and tree", "launches per tree", "note")
 OF_NODES = (
@@ -63,6 +64,25 @@ def counted_search(options: Options) -> Finding:
     """The same with a line search along every tree: a parabola, of which Newton's method finds the end at once."""
     title = f"Counted, not measured: {FEATURES} features, depth {DEPTH}, squared error, line search"
     return _table(title, options, {"step": "line_search"}, searched_bytes_per_row(FEATURES, DEPTH, PASSES))
+
+
+def counted_leafwise(options: Options) -> Finding:
+    """Launches and waits of leaf-wise trees: a graph has all passes of few leaves, and none of many."""
+    title = f"Counted, not measured: {FEATURES} features, leaf-wise trees, squared error"
+    columns = ("leaves", "launches per tree", "searches of splits", "graphs per tree", "waits per tree")
+    if reason := why_no_emulator():
+        return skipped(title, columns, reason)
+    numbers = {}
+    for leaves in LEAVES:
+        params = {"growth": "leafwise", "max_leaves": leaves, "max_depth": None}
+        few, longer = (_spent(FEW_ROWS, rounds, options, params) for rounds in (ROUNDS, ROUNDS + MORE))
+        runs, counts = (longer[kind] - few[kind] for kind in ("runs", "counts"))
+        numbers[str(leaves)] = {
+            "launches": runs.total() / MORE, "searches": runs["evaluate"] / MORE,
+            "graphs": counts["graph"] / MORE, "waits": counts["sync"] / MORE,
+        }  # fmt: skip
+    rows = tuple((leaves, *(f"{number:.0f}" for number in of.values())) for leaves, of in numbers.items())
+    return Finding(title, columns, rows, (f"{FEW_ROWS:,} rows, after {ROUNDS} trees",), {"trees": numbers})
 
 
 def _table(title: str, options: Options, params: dict[str, Any], budget: float) -> Finding:
@@ -133,10 +153,12 @@ def _spent(n: int, rounds: int, options: Options, params: dict[str, Any]) -> dic
     x = np.stack([rng.permutation(n) for _ in range(FEATURES)], axis=1).astype(np.float32)
     y = np.sin(6.0 * x[:, 0] / n) + x[:, 1] / n * (x[:, 2] > n // 2) + 0.1 * rng.normal(size=n)
     with emulator.emulated_gpu(build="counts") as cupy:
-        settings = {"n_estimators": rounds, "max_depth": DEPTH, "learning_rate": 0.5, "random_state": 0}
+        settings = {
+            "n_estimators": rounds, "max_depth": DEPTH, "learning_rate": 0.5, "random_state": 0, **params
+        }  # fmt: skip
         with catch_warnings():
             simplefilter("ignore", gb.OutsideTheoryWarning)  # of the squared error's gradient with noise
-            gb.GradientBoostingRegressor(device="cuda", **settings, **params).fit(x, y)
+            gb.GradientBoostingRegressor(device="cuda", **settings).fit(x, y)
         traffic, atomics = cupy.traffic(), cupy.shared_atomics()
     moved: Counter[str] = Counter()
     runs: Counter[str] = Counter()

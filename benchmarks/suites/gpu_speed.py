@@ -16,7 +16,7 @@ import gpuboost as gb
 from gpuboost.benchmarks.data.synthetic import higgs_like
 from gpuboost.benchmarks.gpu.budget import bytes_per_row, gpu_or_reason, sampled_bytes_per_row, skipped
 from gpuboost.benchmarks.gpu.categories import categories
-from gpuboost.benchmarks.gpu.counted import counted, counted_noise, counted_sample, counted_search
+from gpuboost.benchmarks.gpu.counted import counted, counted_leafwise, counted_noise, counted_sample, counted_search
 from gpuboost.benchmarks.gpu.host import host
 from gpuboost.benchmarks.gpu.kernels import kernels
 from gpuboost.benchmarks.gpu.lock_step import counted_lock_step, lock_step
@@ -193,6 +193,7 @@ EXPERIMENT = Experiment(
         "counted-sample": Part("the same where a tenth of the rows is drawn by importance", counted_sample),
         "counted-noise": Part("the same with noise on the gradients", counted_noise),
         "counted-search": Part("the same with a line search along every tree", counted_search),
+        "counted-leafwise": Part("launches and waits of leaf-wise trees", counted_leafwise),
         "counted-lock-step": Part("nodes of graphs per tree of several trainings at once", counted_lock_step),
         "host": Part("time of the host per tree, with a runtime that computes nothing", host),
         "micro": Part("what the device's memories, atomics and launches can do", micro),

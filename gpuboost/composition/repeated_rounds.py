@@ -20,8 +20,7 @@ from gpuboost.steps import ConstantStep, GradientStep, NewtonStep, QuantileStep
 
 def may_repeat(recipe: Pieces, offers: Capabilities) -> bool:
     """True if a machine that offers this may repeat the rounds."""
-    repeated = rounds_are_equal(recipe) or (rounds_are_counted(recipe) and offers.counted_rounds)
-    return repeated and (offers.leafwise_rounds or type(recipe.growth) is not LeafWise)
+    return rounds_are_equal(recipe) or (rounds_are_counted(recipe) and offers.counted_rounds)
 
 
 def may_repeat_on_cpu(recipe: Pieces) -> bool:

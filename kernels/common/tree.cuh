@@ -75,6 +75,8 @@ struct Rule {
     i32 max_leaves, max_depth, min_samples_leaf, symmetric;
     i32 one_value;          // of a stump: types.Limits.signed
     i32 draws;              // how features are drawn: see Draws
+    i32 most_splits;        // nodes that a pass of leaf-wise growth splits at most
+    i32 spare;
 };
 
 // What draws features: the tree, each node by its number (so leaf-wise growth makes one split at a time), or each level.

@@ -263,7 +263,7 @@ static __device__ void choose_best(State *state, Node *nodes, const Growth &grow
     if (next >= 0) {
         const i32 most_leaves = growth.rule->max_leaves, wanted = most_leaves - 1 - state->n_made;
         const i32 spare = most_leaves - (state->n_leaves - 1 - state->n_made);
-        const u32 room = growth.rule->draws == OF_NODES ? 1 : min(min(max(8, most_leaves / 8), wanted), max(1, spare));
+        const u32 room = min(min(growth.rule->most_splits, wanted), max(1, spare));
         least = {0, 0};
         if (count_open(nodes, 0, state->n_nodes) > room)
             least = largest(nodes, 0, state->n_nodes, room, next);

@@ -72,6 +72,8 @@ evaluate(i64 *line_sums, longlong2 *sums, i32 *counts, const i32 *__restrict__ s
          i32 choose, f64 deviation, u32 seed_low, u32 seed_high, const u32 *iteration, u32 name, const f64 *table,
          const u32 *__restrict__ chosen, i32 words WITHIN PATHS CUTS ROWS_HERE)
 {
+    if (choose == 2 && state->n_lines == 0) // leaf-wise growth has ended
+        return;
     const GainNoise noise = {deviation, {seed_low, seed_high, *iteration, name}, table};
     __shared__ Room rooms[GROUPS];
     __shared__ Told told;

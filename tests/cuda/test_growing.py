@@ -18,7 +18,7 @@ from support.growing_on_device import TUNINGS, Device, device, runtime_of, scale
 
 from gpuboost.backends.cuda.device.runtime import source
 from gpuboost.backends.cuda.outputs import one_tree
-from gpuboost.backends.cuda.trees import grower, tree
+from gpuboost.backends.cuda.trees import grower, plan, tree
 from gpuboost.backends.cuda.trees.plan import ArenaPlan, Tuning
 from gpuboost.backends.reference.backend import Reference
 from gpuboost.growth import DepthWise, Growth, LeafWise, Oblivious
@@ -52,6 +52,38 @@ def test_stretches_end_where_32_bits_do() -> None:
     tree = assert_same(on, DepthWise(Limits(4, 2)), data, gradients, definition=TEAMS[2])
     assert not scales_of(gradients, 0, n)["wide"][0]
     assert tree.nodes.count.tolist() == [n, n - n // 3, n // 3]
+
+
+@pytest.mark.parametrize(
+    ("leaves", "most", "waits"), [(10, 32, False), (8, 7, False), (8, 6, True), (2, 1, False), (1, 0, False)]
+)
+def test_a_chain_of_leaves_is_grown_to_its_end(
+    leaves: int, most: int, waits: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Leaf-wise growth in as many passes as there can be, of more than ``most`` + 1 leaves by asking for the end."""
+    looks: list[grower.TreeOnDevice] = []
+    look = grower.TreeOnDevice._look
+    monkeypatch.setattr(grower.TreeOnDevice, "_look", lambda self: looks.append(self) or look(self))
+    monkeypatch.setattr(plan, "BLIND_PASSES", most)
+    n = 20
+    codes = np.arange(n, dtype=np.uint8)[:, None]
+    cuts = Cuts((np.arange(n - 1) + 0.5,), (None,))
+    data = TrainingSet(DenseBins(codes, np.ascontiguousarray(codes.T)), cuts, np.zeros(n))
+    gradients = Gradients(-(3.0 ** np.arange(n, dtype=np.float32))[None], np.ones((1, n), np.float32))
+    found = assert_same(Device(runtime_of("forward")), LeafWise(Limits(leaves, 62)), data, gradients)
+    nodes, splits = found.nodes, np.flatnonzero(~found.nodes.is_leaf)
+    assert len(splits) == leaves - 1
+    assert (nodes.is_leaf[nodes.left[splits]] | nodes.is_leaf[nodes.right[splits]]).all()
+    assert (len(looks) > 0) == waits
+
+
+def test_passes_without_a_look_are_few_where_leaves_are_many() -> None:
+    for leaves, passes in ((33, 32), (34, 7), (64, 10), (256, 12), (1_025, 15)):
+        limits = Limits(leaves, 62)
+        made = ArenaPlan.of(10_000, random_case(1, 40, 3).data.cuts, limits, emulated_runtime())
+        most_splits = made.most_splits()
+        assert made.blind_passes(most_splits, shared_rows=False) == passes
+        assert made.blind_passes(most_splits, shared_rows=True) == 0
 
 
 @pytest.mark.slow

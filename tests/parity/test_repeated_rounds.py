@@ -22,7 +22,7 @@ from gpuboost.composition.repeated_rounds import rounds_are_counted, rounds_are_
 from gpuboost.growth import DepthWise, LeafWise, Oblivious
 from gpuboost.langevin import GeometricAnnealing, Langevin
 from gpuboost.learners import RandomByLevel, RandomByNode, RandomGroups
-from gpuboost.losses import AbsoluteError, Logistic, Softmax
+from gpuboost.losses import AbsoluteError, Logistic, Softmax, SquaredError
 from gpuboost.recipe import Recipe
 from gpuboost.sampling import GOSS, MVS, ImportanceSampling, UniformSampling, WeightTrimming
 from gpuboost.steps import automatic
@@ -49,6 +49,7 @@ def watched(recipe: Recipe, case: Any, backend: Any, stop: int | None = None, **
     [
         (Logistic(), "binary", SHALLOW),
         (AbsoluteError(), "real", Oblivious(Limits(4, 2))),
+        (SquaredError(), "real", LeafWise(Limits(5, 62))),
         pytest.param(Softmax(3), "3", SHALLOW, marks=pytest.mark.slow),
     ],
 )
@@ -75,6 +76,7 @@ DRAWN: list[dict[str, Any]] = [
     {"sampling": ImportanceSampling(0.5, score="loss"), "growth": Oblivious(Limits(4, 2))},
     {"loss": Softmax(3), "sampling": UniformSampling(0.6), **NODES},
     {"learners": RandomGroups(2)},
+    {"sampling": UniformSampling(0.6), "growth": LeafWise(Limits(4, 62)), **NODES},
     {"loss": Softmax(3), "learners": RandomGroups(0.5), "growth": Oblivious(Limits(4, 2, random_strength=1.0))},
     {"langevin": Langevin(1e3, allow_unproven=True)},
     {"loss": Softmax(3), "langevin": Langevin(1e3, 0.01, structure_noise=False, allow_unproven=True)},
@@ -120,6 +122,14 @@ def test_the_report_has_every_draw(params: dict[str, Any], monkeypatch: pytest.M
     assert repeated.fit_report_.sampling == one_by_one.fit_report_.sampling
 
 
+def test_rounds_of_which_the_host_reads_the_end_go_through_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gpuboost.backends.cuda.trees.plan.BLIND_PASSES", 3)
+    case, runtime = random_case(5, 60, 2, target="binary", most_cuts=9), emulated_runtime()
+    recipe = Recipe(Logistic(), 20, 0.3, LeafWise(Limits(6, 62)))
+    assert watched(recipe, case, Cuda(runtime), together=8) == watched(recipe, case, Reference())
+    assert runtime.cp.counts["graph"] == 0
+
+
 def test_few_rounds_are_repeated_by_the_graph_of_one() -> None:
     case = random_case(5, 60, 2, target="binary", most_cuts=9)
     recipe, runtime = Recipe(Logistic(), 20, 0.3, SHALLOW), emulated_runtime()
@@ -157,7 +167,6 @@ def test_a_model_is_continued_by_repeated_rounds(monkeypatch: pytest.MonkeyPatch
         [
             {"sampling": MVS(0.5, frozen_from=5)},
             {"rates": tuple(0.3 / (1 + i // 10) for i in range(20))},
-            {"growth": LeafWise(Limits(4, 3))},
             {"learners": RandomGroups(1, "root")},
             {"sampling": UniformSampling(0.5, variance_control="horvitz_thompson")},
             {"averages": True, "learning_rate": 1.0},

@@ -71,7 +71,7 @@ class Cpu:
     """A CPU with at most ``threads`` threads; the caller does small pieces of work without waking the others."""
 
     name = "cpu"
-    offers = Capabilities(repeated_rounds=True, counted_rounds=True, leafwise_rounds=True, scores_of_rounds=True)
+    offers = Capabilities(repeated_rounds=True, counted_rounds=True, scores_of_rounds=True)
 
     def __init__(self, threads: int = 1) -> None:
         self._pool = ThreadPool(threads)

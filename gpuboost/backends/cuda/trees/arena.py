@@ -70,7 +70,9 @@ class Arena:
             "deviation": 0.0, "seed_low": 0, "seed_high": 0, "iteration": runtime.zeros(1, np.uint32), "name": 0,
             "table": runtime.zeros(1, np.float64),
         }  # fmt: skip
-        self.rule = runtime.upload(as_bytes(_rule(plan, draws)))
+        self.most_splits = plan.most_splits(one_by_one=draws == OF_NODES)
+        self.blind_passes = plan.blind_passes(self.most_splits, shared_rows=shard is not None)
+        self.rule = runtime.upload(as_bytes(_rule(plan, draws, self.most_splits)))
         self.kinds = runtime.upload((cuts.n_bins | cuts.is_categorical.astype(np.int32) << 16).astype(np.int32))
         self._cells_of_tiles = runtime.upload(cells_of_tiles(cuts.n_bins, plan))
         self._n_bins, self._features, self._root = cuts.n_bins, np.empty(0, np.int32), NO_CUTS
@@ -219,7 +221,7 @@ def cells_of_tiles(n_bins: NDArray[np.int32], plan: ArenaPlan) -> NDArray[np.int
     return (used.astype(np.int32) + 3) & -4
 
 
-def _rule(plan: ArenaPlan, draws: int) -> NDArray[np.void]:
+def _rule(plan: ArenaPlan, draws: int, most_splits: int) -> NDArray[np.void]:
     limits, rule = plan.limits, np.zeros(1, RULE)
     for name in ("reg_lambda", "min_child_weight", "min_split_gain"):
         rule[name] = getattr(limits, name)
@@ -227,7 +229,7 @@ def _rule(plan: ArenaPlan, draws: int) -> NDArray[np.void]:
     rule["reg_alpha"], rule["max_delta_step"] = limits.reg_alpha, limits.largest_value
     rule["path_smooth"] = limits.path_smooth
     rule["max_leaves"], rule["symmetric"] = plan.most_leaves, limits.symmetric
-    rule["one_value"], rule["draws"] = limits.signed, draws
+    rule["one_value"], rule["draws"], rule["most_splits"] = limits.signed, draws, most_splits
     rule["max_depth"] = min(limits.max_depth, 2**30)
     rule["min_samples_leaf"] = min(limits.min_samples_leaf, 2**30)
     return rule

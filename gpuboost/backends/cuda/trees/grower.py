@@ -156,21 +156,28 @@ class TreeOnDevice:
     def _grow_best_first(self) -> None:
         """Grow the tree of one split at a time, by passes over all nodes that may be part of it.
 
-        This waits in every pass, to read whether anything is left to split.
+        After ``Arena.blind_passes`` this waits in every pass, to read whether anything is left to split.
         """
         arena, a = self._arena, self._arena.array
         self._evaluate_all(1, LEVEL)
         final, self.nodes, self._level = self.nodes, arena.tried, 1
         arena.runtime.copy(self.nodes[: len(final)], final)
         self._route(first=True, last=False)
-        while lines := int(self._look()["n_lines"]):  # 0 if no node is left to split
-            self._build(0, lines)
-            self._evaluate_all(lines, BEST_FIRST)
-            self._route(first=False, last=False)
+        for before in range(arena.blind_passes):
+            self._pass(arena.plan.lines_of(min(1 << before, arena.most_splits)))
+        if arena.blind_passes < arena.plan.most_leaves - 1:
+            while lines := int(self._look()["n_lines"]):  # 0 if no node is left to split
+                self._pass(lines)
         arena.finish_tree(
             (self._grid,), (512,), state=self.state, tried=self.nodes, nodes=final, node_of_slot=a["node_of_slot"]
         )
         self.nodes = final
+
+    def _pass(self, lines: int) -> None:
+        """Search the splits of the last pass's children, of at most so many lines, and split the best."""
+        self._build(0, lines)
+        self._evaluate_all(lines, BEST_FIRST)
+        self._route(first=False, last=False)
 
     def _settle(self) -> None:
         """Find the leaf of every row, once no node is left to split."""

@@ -24,6 +24,7 @@ CANDIDATE_BYTES = 64
 ROOT_SUMS = 2  # g and h, in front of the sums of lines: GPUs that share the rows add up all of them at once
 ROWS_OF_THREAD = 4  # rows that a thread of ``route`` reads at once
 WIDE_BYTES = 192 << 10  # of shared memory, for sums and counts of 64 features of 256 bins, and the rows on their way
+BLIND_PASSES = 32  # of leaf-wise growth, which a graph may have
 LINE_WORK = 1_024  # as in tree.cuh: rows that take as long as to begin and to end a histogram
 
 
@@ -112,6 +113,29 @@ class ArenaPlan:
     def most_slots(self) -> int:
         """Maximum number of leaves during growth, including speculative splits of leaf-wise growth."""
         return 2 * self.most_leaves
+
+    def lines_of(self, splits: int) -> int:
+        """Maximum number of children built for so many splits of leaf-wise growth."""
+        return splits if self.slots >= self.most_slots else 2 * splits
+
+    def most_splits(self, *, one_by_one: bool = False) -> int:
+        """Maximum number of nodes that a pass of leaf-wise growth splits, one by one or also on suspicion."""
+        return 1 if one_by_one else max(8, self.most_leaves // 8)
+
+    def blind_passes(self, most_splits: int, *, shared_rows: bool) -> int:
+        """Passes of leaf-wise growth that are launched without reading whether nodes are left to split.
+
+        All of few leaves, as each pass makes one split for certain; one without nodes takes a few microseconds, less
+        than the host to see that there are none. Of many leaves, those that no tree of so many does without. None where
+        GPUs share the rows: in each pass they add up sums for as many nodes as there may be.
+        """
+        splits, passes = 1, 1  # the root is split before, and the last pass finds nothing to split
+        if shared_rows or self.most_leaves - 1 <= BLIND_PASSES:
+            return 0 if shared_rows else self.most_leaves - 1
+        while splits < self.most_leaves - 1:
+            splits += min(most_splits, splits + 1)
+            passes += 1
+        return passes
 
     @property
     def slot_type(self) -> np.dtype[np.generic]:

@@ -56,7 +56,7 @@ RULE = np.dtype(
         ("categories", np.float64, (len(CategoryLimits._fields),)),
         ("reg_alpha", np.float64), ("max_delta_step", np.float64), ("path_smooth", np.float64),
         ("max_leaves", np.int32), ("max_depth", np.int32), ("min_samples_leaf", np.int32), ("symmetric", np.int32),
-        ("one_value", np.int32), ("draws", np.int32),
+        ("one_value", np.int32), ("draws", np.int32), ("most_splits", np.int32), ("spare", np.int32),
     ]
 )  # fmt: skip
 
