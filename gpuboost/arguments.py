@@ -41,6 +41,14 @@ def is_real(value: Any, low: float = -inf, high: float = inf) -> bool:
     return -inf < number < inf and low <= number <= high
 
 
+def as_float(value: Real) -> float:
+    """The number as float64; infinite if it is too large for that."""
+    try:
+        return float(value)
+    except OverflowError:
+        return inf
+
+
 def misfit(function: Any, count: int) -> str:
     """Reason why calls with ``count`` arguments cannot be compiled, "" if there is none.
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpuboost.errors import RecipeError, shown
-from gpuboost.training.automatic import is_auto
 from gpuboost.training.files import Saved
 from gpuboost.training.init_model import Start, rounds_before, starting_point
-from gpuboost.training.parameters import integer
+from gpuboost.training.parameters.automatic import is_auto
+from gpuboost.training.parameters.values import integer
 from gpuboost.training.targets import TrainingTarget
 
 

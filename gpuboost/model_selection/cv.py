@@ -18,8 +18,8 @@ from gpuboost.errors import InputError, RecipeError
 from gpuboost.model_selection.folds import Rows, for_fold, splits_of
 from gpuboost.model_selection.in_step import SET, TRAIN, best_round, curves, fit_in_step
 from gpuboost.model_selection.lock_step import fit_each
-from gpuboost.training.automatic import is_auto
-from gpuboost.training.parameters import integer
+from gpuboost.training.parameters.automatic import is_auto
+from gpuboost.training.parameters.values import integer
 from gpuboost.training.rows import labelled
 from gpuboost.watch.early_stopping import EarlyStopping
 

@@ -10,8 +10,8 @@ from gpuboost.api.base import GradientBoosting
 from gpuboost.data.dataset import Dataset
 from gpuboost.execution import Serial
 from gpuboost.model_selection.in_threads import Share, fit_in_threads, is_on_cpu
-from gpuboost.training.automatic import provisional
-from gpuboost.training.parameters import execution
+from gpuboost.training.parameters.automatic import provisional
+from gpuboost.training.parameters.policies import execution
 from gpuboost.training.placement.devices import machine, size_of
 
 T = TypeVar("T")

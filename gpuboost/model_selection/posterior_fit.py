@@ -21,7 +21,7 @@ from gpuboost.losses.residual import SquaredError
 from gpuboost.model_selection.cv import dataset_of
 from gpuboost.model_selection.folds import for_fold
 from gpuboost.model_selection.lock_step import fit_each
-from gpuboost.training.seeds import seed_of
+from gpuboost.training.parameters.seeds import seed_of
 from gpuboost.watch.early_stopping import stops_early
 
 TEMPERATURES = (1.0, 4.0, 16.0, 64.0, 256.0)

@@ -18,8 +18,9 @@ from gpuboost.model_selection.halving import Rung, most_settings, rungs
 from gpuboost.model_selection.search_data import BINNING, Fold, SearchData
 from gpuboost.model_selection.search_space import Setting, check_space, grid_size, is_grid, settings_of
 from gpuboost.model_selection.side_by_side import RunningTrial, bin_for, check_recipes, fit_side_by_side, running
-from gpuboost.training.automatic import is_auto, provisional
-from gpuboost.training.parameters import integer, threads
+from gpuboost.training.parameters.automatic import is_auto, provisional
+from gpuboost.training.parameters.threads import threads_of
+from gpuboost.training.parameters.values import integer
 
 BUDGET = 10  # of a search with distributions, unless it is given; the number of RandomizedSearchCV
 
@@ -208,7 +209,7 @@ def _trials(
         binning = {name: getattr(model, name) for name in BINNING}
         same = pickle.dumps(binning)
         if same not in made:
-            made[same] = data.folds(splits, binning, threads(model.n_jobs))
+            made[same] = data.folds(splits, binning, threads_of(model.n_jobs))
         trials.append(RunningTrial(number, model, made[same]))
     return trials
 

@@ -22,7 +22,7 @@ from gpuboost.losses.custom.arrays import is_of_arrays
 from gpuboost.losses.protocol import Loss, is_list_loss
 from gpuboost.records import dataclass
 from gpuboost.scoring.device_metrics import ScoreMetric
-from gpuboost.training.parameters import integer
+from gpuboost.training.parameters.values import integer
 from gpuboost.training.rows import weight_of
 from gpuboost.types import Array, TrainingSet
 from gpuboost.watch.callbacks import as_watcher

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.arguments import as_float
 from gpuboost.backends.protocol import Backend
 from gpuboost.data.columns import FROM_DTYPE, Columns, categorical_columns
 from gpuboost.data.cuts import DEFAULT_BINS, QUANTILE, check_binning, check_max_bins
@@ -25,7 +26,6 @@ from gpuboost.errors import DeviceError, GpuBoostError, InputError, RecipeError,
 from gpuboost.execution import DataParallel
 from gpuboost.recipe import Recipe
 from gpuboost.records import dataclass
-from gpuboost.training import parameters
 from gpuboost.training.callbacks import RawEvalSet
 from gpuboost.training.encoding import (
     GroupingOptions,
@@ -201,7 +201,7 @@ def split(
     from sklearn.model_selection import train_test_split  # slow to import, and few need it
 
     is_number = isinstance(fraction, Real) and not isinstance(fraction, bool)
-    share = parameters.as_float(fraction) if is_number else 0.0
+    share = as_float(fraction) if is_number else 0.0
     if not 0.0 < share < 1.0:
         raise RecipeError(f"validation_fraction: must be None or a share between 0 and 1; got {shown(fraction)}.")
     group, weight = target.rows.group, target.rows.weight

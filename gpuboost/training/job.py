@@ -18,8 +18,6 @@ from gpuboost.data.tables import as_table
 from gpuboost.errors import InputError, RecipeError
 from gpuboost.langevin import Langevin
 from gpuboost.recipe import Recipe
-from gpuboost.training import parameters
-from gpuboost.training.base_learners import with_numbers
 from gpuboost.training.callbacks import Monitoring, RawEvalSet
 from gpuboost.training.checkpoint import CheckpointState, Fingerprint, fingerprint, fingerprint_with_values
 from gpuboost.training.checks import (
@@ -39,6 +37,10 @@ from gpuboost.training.fit_record import FitRecord, PastFits, same_chain
 from gpuboost.training.init_model import Start, check_averaged, rounds_before
 from gpuboost.training.offsets import offsets_of_watched, refuse_shrunk_offsets, with_offsets
 from gpuboost.training.parameter_json import written
+from gpuboost.training.parameters.assembly import recipe_from
+from gpuboost.training.parameters.base_learners import with_numbers
+from gpuboost.training.parameters.seeds import seed_of_run
+from gpuboost.training.parameters.threads import threads_of
 from gpuboost.training.placement.devices import (
     as_device_array,
     backend_of,
@@ -51,7 +53,6 @@ from gpuboost.training.placement.devices import (
 from gpuboost.training.placement.sharding import GPUS
 from gpuboost.training.row_sampling import check_rows_of, for_training_rows
 from gpuboost.training.rows import LabelledRows, eval_sets, labelled, numbers
-from gpuboost.training.seeds import seed_of_run
 from gpuboost.training.targets import TrainingTarget, check_facts_of_rows, checked_queries
 from gpuboost.training.train import Job
 from gpuboost.types import Ensemble
@@ -70,12 +71,12 @@ def job(
     """
     target = with_offsets(target, start)
     values, place = size_of(rows.x)
-    choice, threads = machine(params, values, place), min(parameters.threads(params["n_jobs"]), processors())
+    choice, threads = machine(params, values, place), min(threads_of(params["n_jobs"]), processors())
     run, plain = _run(params, rows, target, start)
     by_column = ByColumn.of_rows(params, rows.x, None if start is None else start.columns)
     first = 0 if start is None else rounds_before(start)
     size = len(target.y), rows.x.shape[1]
-    recipe = parameters.recipe(params, target.loss, *size, by_column, first=first, counted=target.rows.n_counted)
+    recipe = recipe_from(params, target.loss, *size, by_column, first=first, counted=target.rows.n_counted)
     refuse_shrunk_offsets(recipe, target.rows, start)
     check_custom_loss(recipe, target.y, target.rows.group)
     check_facts_of_rows(target)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 
 from gpuboost import losses
-from gpuboost.arguments import is_one_of
+from gpuboost.arguments import as_float, is_one_of
 from gpuboost.data.labels import whole_labels
 from gpuboost.data.queries import check_query_weight
 from gpuboost.data.row_metadata import RowMetadata
@@ -24,7 +24,6 @@ from gpuboost.losses.protocol import Loss, debiases, is_list_loss, needs_pairs
 from gpuboost.losses.registry import may_have_columns
 from gpuboost.losses.start_values import needs_one_score
 from gpuboost.records import dataclass
-from gpuboost.training.parameters import as_float
 from gpuboost.training.rows import LabelledRows
 
 Floats = NDArray[np.float64]
