@@ -7,6 +7,7 @@ from math import inf
 import numpy as np
 
 from gpuboost.backends.cuda.array_cache import ArrayCache
+from gpuboost.backends.cuda.device.grids import block_count
 from gpuboost.backends.cuda.device.inputs import Input
 from gpuboost.backends.cuda.device.kernels import Kernels, Launcher
 from gpuboost.backends.cuda.device.round import RecordedRound, recorded_verb
@@ -206,4 +207,4 @@ class Importance:
         return max(LEAST_ROWS, min(COUNT_ROWS, -(-even // COUNT_THREADS) * COUNT_THREADS))
 
     def _blocks(self, n: int, rows: int) -> tuple[int]:
-        return (max(1, min(-(-n // rows), 4 * self._runtime.sm_count)),)
+        return (block_count(self._runtime, n, rows, 4),)

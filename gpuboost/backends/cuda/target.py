@@ -12,6 +12,7 @@ import numpy as np
 from gpuboost.backends.cuda.array_cache import ArrayCache
 from gpuboost.backends.cuda.bins import DeviceBins
 from gpuboost.backends.cuda.codegen.formulas import formulas
+from gpuboost.backends.cuda.device.grids import block_count
 from gpuboost.backends.cuda.device.inputs import Input, KeyInput, RoundNoise
 from gpuboost.backends.cuda.device.kernels import Kernels, Launcher
 from gpuboost.backends.cuda.device.round import RecordedRound, recorded_verb
@@ -376,4 +377,4 @@ class Targets:
         return self._blocks(-(-n // rows))
 
     def _blocks(self, max_blocks: int) -> tuple[int]:
-        return (max(1, min(max_blocks, 4 * self._runtime.sm_count)),)
+        return (block_count(self._runtime, max_blocks, per_multiprocessor=4),)
