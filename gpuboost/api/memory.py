@@ -18,13 +18,13 @@ from gpuboost.data.row_metadata import RowMetadata
 from gpuboost.errors import DeviceError, RecipeError, shown
 from gpuboost.losses.protocol import Loss, is_list_loss
 from gpuboost.recipe import Recipe
-from gpuboost.training.callbacks import metrics_of
 from gpuboost.training.constraints.by_column import ByColumn
 from gpuboost.training.constraints.interactions import of_size
 from gpuboost.training.constraints.monotone import constrains
 from gpuboost.training.memory.encoded import encoded_features
 from gpuboost.training.memory.estimate import MemoryEstimate, training_memory
 from gpuboost.training.memory.watched import Watching, eval_set_of
+from gpuboost.training.monitoring import metrics_of
 from gpuboost.training.parameters.assembly import recipe_from
 from gpuboost.training.parameters.base_learners import with_numbers
 from gpuboost.training.parameters.values import integer

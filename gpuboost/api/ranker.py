@@ -25,7 +25,7 @@ from gpuboost.model.answers import FIRST_SCORE
 from gpuboost.posterior import Uncertainty, uncertainty
 from gpuboost.reports.report import Verdict
 from gpuboost.scoring.answers import Answer
-from gpuboost.training.callbacks import metrics_of
+from gpuboost.training.monitoring import metrics_of
 from gpuboost.training.placement.devices import on_host
 from gpuboost.training.rows import LabelledRows, check_columns, labelled, of_lists
 from gpuboost.training.targets import TrainingTarget, checked_queries, ranking

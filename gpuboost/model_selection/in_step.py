@@ -14,7 +14,7 @@ from gpuboost.data.dataset import Dataset
 from gpuboost.errors import InputError
 from gpuboost.metrics.metric import Metric
 from gpuboost.model_selection.lock_step import fit_each
-from gpuboost.training.callbacks import metrics_of
+from gpuboost.training.monitoring import metrics_of
 from gpuboost.training.parameters.automatic import provisional
 from gpuboost.training.parameters.seeds import seed_of
 from gpuboost.training.parameters.values import integer

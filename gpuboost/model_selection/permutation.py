@@ -20,7 +20,7 @@ from gpuboost.errors import RecipeError
 from gpuboost.losses.protocol import is_list_loss
 from gpuboost.metrics import Metric
 from gpuboost.model.used_columns import used_columns
-from gpuboost.training.callbacks import metrics_of
+from gpuboost.training.monitoring import metrics_of
 from gpuboost.training.parameters.values import integer
 from gpuboost.training.placement.devices import on_host
 from gpuboost.training.rows import LabelledRows, check_columns, labelled, labelled_dataset

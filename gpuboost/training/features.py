@@ -26,7 +26,6 @@ from gpuboost.errors import DeviceError, GpuBoostError, InputError, RecipeError,
 from gpuboost.execution import DataParallel
 from gpuboost.recipe import Recipe
 from gpuboost.records import dataclass
-from gpuboost.training.callbacks import RawEvalSet
 from gpuboost.training.encoding import (
     GroupingOptions,
     check_continued,
@@ -36,6 +35,7 @@ from gpuboost.training.encoding import (
     recipe_of,
 )
 from gpuboost.training.init_model import Start
+from gpuboost.training.monitoring import RawEvalSet
 from gpuboost.training.placement.sharding import shared_out
 from gpuboost.training.rows import bin_rows, numbers, with_values
 from gpuboost.training.targets import TrainingTarget

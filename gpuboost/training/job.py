@@ -18,7 +18,6 @@ from gpuboost.data.tables import as_table
 from gpuboost.errors import InputError, RecipeError
 from gpuboost.langevin import Langevin
 from gpuboost.recipe import Recipe
-from gpuboost.training.callbacks import Monitoring, RawEvalSet
 from gpuboost.training.checkpoint import CheckpointState, Fingerprint, fingerprint, fingerprint_with_values
 from gpuboost.training.checks import (
     check_custom_loss,
@@ -35,6 +34,7 @@ from gpuboost.training.features import Features, features, named, split, trainin
 from gpuboost.training.files import Saved, write
 from gpuboost.training.fit_record import FitRecord, PastFits, same_chain
 from gpuboost.training.init_model import Start, check_averaged, rounds_before
+from gpuboost.training.monitoring import Monitoring, RawEvalSet
 from gpuboost.training.offsets import offsets_of_watched, refuse_shrunk_offsets, with_offsets
 from gpuboost.training.parameter_json import written
 from gpuboost.training.parameters.assembly import recipe_from

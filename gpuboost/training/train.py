@@ -29,10 +29,11 @@ from gpuboost.reports.report import FitReport, asks_for_theory, verdict
 from gpuboost.reports.sampling import SamplingRecord
 from gpuboost.sampling import EveryRow
 from gpuboost.state import RunningScores
-from gpuboost.training.callbacks import Monitoring, RawEvalSet, measure
 from gpuboost.training.checkpoint import CheckpointRecorder, CheckpointState
 from gpuboost.training.diverging import RiseCheck, may_diverge
 from gpuboost.training.fit_record import FitRecord, FitRecorder, PastFits
+from gpuboost.training.measures import measure
+from gpuboost.training.monitoring import Monitoring, RawEvalSet
 from gpuboost.training.rows import bin_rows, weight_of, with_values
 from gpuboost.types import Array, Component, Ensemble, Evaluate, FittedTree, Progress, TrainingSet
 from gpuboost.watch.callbacks import Watchers

@@ -31,7 +31,7 @@ from gpuboost.recipe import Recipe
 from gpuboost.records import declared
 from gpuboost.sampling.protocol import SamplingTraits
 from gpuboost.scoring.answers import Answer
-from gpuboost.training.callbacks import Monitoring, RawEvalSet
+from gpuboost.training.monitoring import Monitoring, RawEvalSet
 from gpuboost.training.parameters.base_learners import families_on_gpus, not_on_gpus
 from gpuboost.training.placement.first_fits import by_numpy_first
 from gpuboost.training.placement.sharding import GPUS, shards_choice
