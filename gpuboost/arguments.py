@@ -68,6 +68,14 @@ def is_one_of(value: Any, words: Collection[str]) -> bool:
     return isinstance(value, str) and value in words
 
 
+def is_flat(value: Any) -> bool:
+    """True for an array, or a sequence, of one dimension."""
+    try:
+        return np.ndim(value) == 1
+    except ValueError:  # lists of different lengths
+        return False
+
+
 def declares(x: Any, name: str) -> bool:
     """``hasattr`` that calls no ``__getattr__``: that of a pandas frame is slow, and loses interrupts."""
     return hasattr(type(x), name) or name in getattr(x, "__dict__", ())

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuboost.arguments import is_real
+from gpuboost.arguments import is_flat, is_real
 from gpuboost.data.columns import column_number
 from gpuboost.errors import InputError, RecipeError, shown
 from gpuboost.learners import FeatureCosts
@@ -31,7 +31,7 @@ def feature_weights(value: Any, n_columns: int, names: tuple[str, ...] | None) -
         return None
     if isinstance(value, Mapping):
         weights = _of_mapping(value, 1.0, n_columns, names, "feature_weights")
-    elif isinstance(value, (str, bytes)) or not hasattr(value, "__len__") or not _is_flat(value):
+    elif isinstance(value, (str, bytes)) or not hasattr(value, "__len__") or not is_flat(value):
         raise RecipeError(f"feature_weights: must be {WEIGHTS}; got {shown(value)}.")
     elif len(value) != n_columns:
         raise RecipeError(
@@ -86,10 +86,3 @@ def _of_mapping(
         except InputError as error:
             raise RecipeError(str(error)) from None
     return numbers
-
-
-def _is_flat(value: Any) -> bool:
-    try:
-        return np.ndim(value) == 1
-    except ValueError:  # lists of different lengths
-        return False
