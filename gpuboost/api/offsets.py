@@ -8,7 +8,7 @@ from typing import Any
 from gpuboost.data.dataset import Dataset
 from gpuboost.data.offsets import Offset, check_offset, of_scores
 from gpuboost.scoring.answers import Answer
-from gpuboost.training.placement.devices import on_host
+from gpuboost.training.placement.device_arrays import on_host
 
 
 def offset_of(X: Any, init_score: Any, n_rows: int, n_scores: int, *, warn_of_none: bool = False) -> Offset | None:

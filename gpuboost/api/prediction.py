@@ -28,7 +28,8 @@ from gpuboost.predictor import ClassifierPredictor, ModelPredictor, predictor_of
 from gpuboost.scoring.answers import Answer
 from gpuboost.training.files import Saved
 from gpuboost.training.parameters.threads import threads_of
-from gpuboost.training.placement.devices import as_device_array, machine_of, on_host, to_caller_device
+from gpuboost.training.placement.device_arrays import as_device_array, on_host, to_caller_device
+from gpuboost.training.placement.kept_backends import kept_backend
 from gpuboost.training.rows import numbers
 from gpuboost.types import Array, DeviceMatrix, Ensemble
 
@@ -185,7 +186,7 @@ class PredictionMixin(ABC):
         return x, self._machine(device)
 
     def _machine(self, device: str) -> Backend:
-        return machine_of(self, device, threads_of(self.n_jobs))
+        return kept_backend(self, device, threads_of(self.n_jobs))
 
     def _rows_and_device(self, X: Any) -> tuple[Any, str]:
         """The rows as numbers, and the device that predicts."""

@@ -26,7 +26,7 @@ from gpuboost.posterior import Uncertainty, uncertainty
 from gpuboost.reports.report import Verdict
 from gpuboost.scoring.answers import Answer
 from gpuboost.training.monitoring import metrics_of
-from gpuboost.training.placement.devices import on_host
+from gpuboost.training.placement.device_arrays import on_host
 from gpuboost.training.rows import LabelledRows, check_columns, labelled, with_list_facts
 from gpuboost.training.targets import TrainingTarget, checked_queries, ranking
 

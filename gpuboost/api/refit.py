@@ -30,7 +30,7 @@ from gpuboost.training.offsets import with_offsets
 from gpuboost.training.parameters.assembly import recipe_from
 from gpuboost.training.parameters.seeds import seed_of
 from gpuboost.training.parameters.threads import threads_of
-from gpuboost.training.placement.devices import on_host
+from gpuboost.training.placement.device_arrays import on_host
 from gpuboost.training.rows import LabelledRows, bin_rows, check_columns, labelled, labelled_dataset
 from gpuboost.training.targets import TrainingTarget
 from gpuboost.types import Ensemble

@@ -22,7 +22,7 @@ from gpuboost.metrics import Metric
 from gpuboost.model.used_columns import used_columns
 from gpuboost.training.monitoring import metrics_of
 from gpuboost.training.parameters.values import integer
-from gpuboost.training.placement.devices import on_host
+from gpuboost.training.placement.device_arrays import on_host
 from gpuboost.training.rows import LabelledRows, check_columns, labelled, labelled_dataset
 from gpuboost.training.targets import known_classes, ranking, regression
 

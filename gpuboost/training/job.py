@@ -41,15 +41,8 @@ from gpuboost.training.parameters.assembly import recipe_from
 from gpuboost.training.parameters.base_learners import with_numbers
 from gpuboost.training.parameters.seeds import seed_of_run
 from gpuboost.training.parameters.threads import threads_of
-from gpuboost.training.placement.devices import (
-    as_device_array,
-    backend_of,
-    checked_choice,
-    machine,
-    on_host,
-    size_of,
-    uploader,
-)
+from gpuboost.training.placement.device_arrays import as_device_array, on_host, size_of, uploader
+from gpuboost.training.placement.devices import backend_of, checked_choice, device_choice
 from gpuboost.training.placement.sharding import GPUS
 from gpuboost.training.row_sampling import check_rows_of, for_training_rows
 from gpuboost.training.rows import LabelledRows, eval_sets, labelled, numbers
@@ -71,7 +64,7 @@ def job(
     """
     target = with_offsets(target, start)
     values, place = size_of(rows.x)
-    choice, threads = machine(params, values, place), min(threads_of(params["n_jobs"]), processors())
+    choice, threads = device_choice(params, values, place), min(threads_of(params["n_jobs"]), processors())
     run, plain = _run(params, rows, target, start)
     by_column = ByColumn.of_rows(params, rows.x, None if start is None else start.columns)
     first = 0 if start is None else rounds_before(start)
