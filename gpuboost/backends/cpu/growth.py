@@ -85,6 +85,12 @@ def _differ_by_streams(one: Candidates, other: Candidates) -> bool:
     return plain and draws[0] == draws[1] and np.array_equal(one.features, other.features)
 
 
+def _restricts_cuts(candidates: Candidates, limits: Limits) -> bool:
+    """True if not every cut may split a node, or if more than the gain chooses, so that columns are not searched."""
+    by_limits = limits.min_samples_leaf > 1 or limits.symmetric or limits.bounded or limits.forced is not None
+    return by_limits or candidates.root is not None or candidates.chooses_by_more or candidates.cuts is not None
+
+
 class CpuGrowth:
     """Grows trees, and keeps what does not change from tree to tree: layouts, sorted columns, bitmaps, scales."""
 
@@ -162,21 +168,20 @@ class CpuGrowth:
         self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits,
         workspace: Workspace,
     ) -> Structure:  # fmt: skip
-        some_cuts = limits.min_samples_leaf > 1 or limits.symmetric or candidates.root is not None
-        some_cuts = some_cuts or candidates.chooses_by_more or candidates.cuts is not None or limits.bounded
-        some_cuts = some_cuts or limits.forced is not None
+        """A tree for which there is no kept grower: a stump if it can be one, else by sorted columns or histograms."""
+        restricted = _restricts_cuts(candidates, limits)
         free = not limits.bounded and limits.interactions is None and limits.forced is None
         is_kept = self.keeps_stumps and self.could_keep(data, target, candidates, limits)
         if target.rows is None and free and cpu_stump.suits(limits) and not is_kept:
-            stump = self._stump(data, target, output, candidates, limits, workspace, some_cuts=some_cuts)
+            stump = self._stump(data, target, output, candidates, limits, workspace, restricted=restricted)
             if stump is not None:
                 return stump
-        by_column = None if some_cuts else self._columns_of(data)
+        by_column = None if restricted else self._columns_of(data)
         return self._tree(data, target, output, candidates, limits, by_column, workspace)
 
     def _stump(
         self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits,
-        workspace: Workspace, *, some_cuts: bool,
+        workspace: Workspace, *, restricted: bool,
     ) -> Structure | None:  # fmt: skip
         """None if sorted columns are searched instead, which need all cuts to compete."""
         bitmaps = self._bitmaps_of(data.bins)
@@ -184,7 +189,7 @@ class CpuGrowth:
         if few and self._small_stumps.suit(data, candidates, bitmaps, self._pool):
             known = bitmaps, self._laid_out(data.bins), self._scales, workspace
             return grow_small_stump(data, target, output, candidates, limits, *known)
-        if not (few or some_cuts or self._columns_of(data) is None):
+        if not (few or restricted or self._columns_of(data) is None):
             return None
         some = len(candidates.features) < data.bins.shape[1]  # rows would have to be laid out for these alone
         by_row = None if few or some else self._layout_of(data.bins, data.cuts, candidates, by_column=False)
