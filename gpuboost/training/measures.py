@@ -32,9 +32,9 @@ def measure(metric: metrics.Metric, loss: Loss, backend: Backend) -> Measure:
         several = backend.offers.scores_of_rounds and metric.mean_of is not None
         of_rounds = partial(_measured_rounds, metric, cast(RoundScorer, backend)) if several else None
         of = partial(_measured, metric, loss, backend)
-        return Measure(metric.name, metric.higher_is_better, of, of_rounds=of_rounds)
+        return Measure(metric.name, of, of_rounds=of_rounds)
     in_rounds = device if backend.offers.recorded_metrics else None
-    return Measure(metric.name, metric.higher_is_better, lambda scores, data: device(scores, data)(), device, in_rounds)
+    return Measure(metric.name, lambda scores, data: device(scores, data)(), device, in_rounds)
 
 
 def _measured(metric: metrics.Metric, loss: Loss, backend: Backend, scores: Array, data: TrainingSet) -> float:
