@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from gpuboost.api.offsets import beside, offset_of
+from gpuboost.api.offsets import offset_of, with_offset
 from gpuboost.backends.cuda.device.gpus import gpu_of
 from gpuboost.backends.devices import choose_to_predict
 from gpuboost.backends.prediction.first_rows import FIRST
@@ -178,7 +178,7 @@ class PredictionMixin(ABC):
         """The rounds to predict by, and the answer beside the offsets; x: the rows of X as numbers."""
         part, has_offsets = rounds_of(self.ensemble_, n_rounds), self._has_offsets()
         offset = offset_of(X, init_score, x.shape[0], part.n_outputs, warn_of_none=has_offsets)
-        return part, beside(offset, make_answer())
+        return part, with_offset(make_answer(), offset)
 
     def _rows_and_backend(self, X: Any) -> tuple[Any, Backend]:
         """The rows as numbers, and the backend that predicts."""
@@ -233,7 +233,7 @@ class PredictionMixin(ABC):
         return with_only(frame, {frame.collect_schema().names()[f] for f in used})
 
     def _needs_trees(self, name: str) -> None:
-        """Refuse what makes sense for trees only."""
+        """Raise InputError, with the name of the method, if the model has base learners other than trees."""
         check_is_fitted(self)
         if self.ensemble_.components:
             raise InputError(

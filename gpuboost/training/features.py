@@ -32,7 +32,7 @@ from gpuboost.training.encoding import (
     chosen_policy,
     encoded,
     encoded_again,
-    recipe_of,
+    encoded_recipe,
 )
 from gpuboost.training.init_model import Start
 from gpuboost.training.monitoring import RawEvalSet
@@ -121,7 +121,7 @@ def with_encoding(
         if found.columns.statistics is None:
             return found, _without_statistics(recipe)
         made = encoded_again(found.x, found.columns, found.columns.statistics, found.cuts, target, options)
-    recipe = recipe_of(recipe, made, found.columns.n_features)
+    recipe = encoded_recipe(recipe, made, found.columns.n_features)
     return replace(found, rows=made.x, columns=made.columns, cuts=made.cuts, binning=made.binning, dataset=None), recipe
 
 
