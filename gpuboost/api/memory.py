@@ -94,7 +94,7 @@ def estimate_memory(
     RecipeError
         If a number or a parameter is out of its range.
     DeviceError
-        If a GPU cannot do it, as with a loss that is no arithmetic, or with ``feature_costs``, which are of the CPU.
+        If a GPU has no kernels for it, as for a loss that is not arithmetic, or for ``feature_costs``.
     """
     n, d = integer("n_rows", n_rows, 1, MOST_ROWS), integer("n_features", n_features, 1)
     watched = integer("eval_rows", eval_rows, 0, MOST_ROWS)

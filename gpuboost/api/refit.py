@@ -85,7 +85,7 @@ class RefitMixin(ABC):
         InputError
             If the rows do not suit the model, or the model is not of trees or was made by Langevin boosting.
         RecipeError
-            If ``decay`` is no number from 0 to 1.
+            If ``decay`` is not a number from 0 to 1.
         """
         return self._refit(X, y, decay, sample_weight, None, init_score)
 

@@ -54,7 +54,7 @@ def warm_up(kinds: Sequence[str] | None = None, *, n_jobs: int | None = None) ->
     Raises
     ------
     InputError
-        If a kind is unknown, or ``n_jobs`` is no number of threads.
+        If a kind is unknown, or ``n_jobs`` is not a number of threads.
     """
     chosen = _chosen(kinds)
     threads_of(n_jobs)

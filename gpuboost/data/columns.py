@@ -222,7 +222,13 @@ class Columns:
 
 
 def categorical_columns(table: Table, categorical_features: Any) -> NDArray[np.bool_]:
-    """(d,) which columns are categorical; InputError if a name or number is none of X, or text is no category."""
+    """(d,) bool: True for categorical columns.
+
+    Raises
+    ------
+    InputError
+        If a name or number is not a column of X, or text cannot be a category.
+    """
     d = table.shape[1]
     wanted = np.zeros(d, dtype=np.bool_)
     if categorical_features is None:

@@ -13,7 +13,7 @@ from gpuboost.errors import InputError
 
 
 def without_group(X: Any, group: Any) -> tuple[Any, Any]:
-    """X without the column that ``group`` names, and the query ids in it; both as they are if ``group`` is no text.
+    """X without the column that ``group`` names, and the query ids in it; both as they are if ``group`` is not text.
 
     X: any input of ``tables.as_table``, with names; a ``Table`` comes back.
 

@@ -78,11 +78,11 @@ class StatisticsTable:
         return means
 
     def means_of(self, keys: Integers, prior: Floats) -> Floats:
-        """(n, k) that of each key; the prior if it was not there in training."""
+        """(n, k) means of these keys; the prior for a key without training rows."""
         return values_of(keys, self.keys, self.means(prior), prior)
 
     def counts_of(self, keys: Integers) -> Floats:
-        """(n,) weight of the training rows of each key; 0 if there were none."""
+        """(n,) weights of the training rows of these keys; 0 for a key without any."""
         return values_of(keys, self.keys, self.weight, 0.0)
 
 

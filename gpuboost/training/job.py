@@ -114,20 +114,23 @@ def job(
 
 
 class _Parts(NamedTuple):
-    """The rows to learn from and the rows to watch, with categories encoded as the recipe asks."""
+    """The training rows and the eval sets, with categories encoded as the recipe says."""
 
     features: Features
     recipe: Recipe
     target: TrainingTarget
     eval_sets: tuple[RawEvalSet, ...]
-    learn: NDArray[np.int64] | None  # numbers of the rows to learn from; None: all
+    learn: NDArray[np.int64] | None  # numbers of the training rows among those of X; None: all
 
 
 def _parted(
     params: Mapping[str, Any], inputs: Features, recipe: Recipe, target: TrainingTarget, start: Start | None,
     eval_set: Any, on: str, grouping: GroupingOptions,
 ) -> _Parts:  # fmt: skip
-    """Rows to watch come from the eval set, or from the training rows by ``validation_fraction``. on: a device."""
+    """The training rows, and the eval sets: those given, or a ``validation_fraction`` of the training rows.
+
+    on: the device that encodes the eval sets. Raises RecipeError if both are given.
+    """
     fraction = params["validation_fraction"]
     if fraction is None:
         inputs, recipe = with_encoding(params, inputs, recipe, target, start, grouping)
@@ -158,7 +161,7 @@ def _check_start(recipe: Recipe, target: TrainingTarget, start: Start | None, co
 def _run(
     params: Mapping[str, Any], rows: LabelledRows, target: TrainingTarget, start: Start | None
 ) -> tuple[CheckpointState, Fingerprint]:
-    """The initial state of the fit: its seed, its data, and the rounds that were done before; and its data alone."""
+    """The state that the fit begins with (seed, fingerprint, rounds done before), and the fingerprint of its rows."""
     of = target.rows
     data = fingerprint(rows.x.shape[1], target.y, of.weight, of.offset, of.pairs, of.position)
     if start is None or start.run is None:

@@ -46,7 +46,7 @@ ROUNDING = 4  # times as many rows before gradients are rounded by several threa
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeptGrower:
-    """A grower that has finished a tree, and serves for the next one of the same rows, candidates and limits."""
+    """A grower that has finished a tree, kept for the next one of the same rows, candidates and limits."""
 
     grower: TreeGrower
     bins: Bins
@@ -59,7 +59,7 @@ class KeptGrower:
     def of(
         cls, grower: TreeGrower, data: TrainingSet, target: Target, candidates: Candidates, limits: Limits
     ) -> KeptGrower | None:
-        """None if the rows are many, so that time does not matter, or if they or the features differ by tree."""
+        """The kept grower; None for many rows, or if rows or features are drawn for each tree."""
         drawn = candidates.by_tree is not None or target.rows is not None
         if drawn or data.n_rows > PACKED_ROWS:
             return None
@@ -119,9 +119,9 @@ class CpuGrowth:
     def for_rounds(
         self, data: TrainingSet, target: Target, candidates: Candidates, limits: Limits
     ) -> TreeGrower | None:
-        """A grower for trees like the last one, of other gradients and of whatever rows and features are drawn.
+        """A grower for trees that differ from the last one in their gradients, and in drawn rows and features.
 
-        None if a kernel cannot draw them, or if no grower was kept.
+        None if no kernel makes these draws, or if no grower was kept.
         """
         workspace = self._workspaces.take()
         self._workspaces.give_back(workspace)
@@ -136,7 +136,7 @@ class CpuGrowth:
         return self._for_draws(data, candidates, limits, workspace, of_rows=target.rows is not None)
 
     def could_keep(self, data: TrainingSet, target: Target, candidates: Candidates, limits: Limits) -> bool:
-        """True of stumps of small dense data, whose grower ``keep_stumps`` keeps for the next ones."""
+        """True for stumps of small dense data, whose grower ``keep_stumps`` can keep for the next ones."""
         every = target.rows is None and candidates.by_tree is None and candidates.root is None
         small = isinstance(data.bins, DenseBins) and self._small_stumps.suit(data, candidates, None, self._pool)
         return every and small and cpu_stump.suits(limits)

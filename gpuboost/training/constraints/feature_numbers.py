@@ -25,7 +25,7 @@ def feature_weights(value: Any, n_columns: int, names: tuple[str, ...] | None) -
     Raises
     ------
     RecipeError
-        If the length is wrong, a weight is negative or not finite, all are 0, or a name is no column.
+        If the length is wrong, a weight is negative or not finite, all are 0, or a name is not a column.
     """
     if value is None:
         return None
@@ -54,7 +54,7 @@ def column_costs(value: Any, n_columns: int, names: tuple[str, ...] | None) -> C
     Raises
     ------
     RecipeError
-        If it is no ``gb.FeatureCosts``, there is not one cost for each column, or a name is no column.
+        If it is not a ``gb.FeatureCosts``, there is not one cost for each column, or a name is not a column.
     """
     if value is None:
         return None
