@@ -95,9 +95,8 @@ def _chosen_prior_weight(weight: Floats, sums: Floats, moments: TargetMoments) -
     """
     m, every = np.count_nonzero(weight), moments.weight
     chosen = np.ones(sums.shape[1])
-    spread = (
-        every - (weight**2).sum() / every
-    )  # of the expected squares between groups, the share of their own variance
+    # the factor of the variance between categories in the expectation of ``explained``
+    spread = every - (weight**2).sum() / every
     if not 1 < m < moments.n_rows or not spread > 0.0:
         return chosen
     explained = _explained(weight, sums, moments)
