@@ -175,7 +175,7 @@ class PredictionMixin(ABC):
         return (to_caller_device(machine, x, scores, answer) for scores in machine.staged_predict(part, x))
 
     def _part(self, X: Any, x: Any, make_answer: MakeAnswer, init_score: Any, n_rounds: Any) -> tuple[Ensemble, Answer]:
-        """The rounds to predict by, and the answer beside the offsets; x: the rows of X as numbers."""
+        """The rounds to predict by, and the answer with offsets added to the scores. x: the rows of X as numbers."""
         part, has_offsets = rounds_of(self.ensemble_, n_rounds), self._has_offsets()
         offset = offset_of(X, init_score, x.shape[0], part.n_outputs, warn_of_none=has_offsets)
         return part, with_offset(make_answer(), offset)

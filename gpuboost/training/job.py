@@ -65,7 +65,7 @@ def job(
     target = with_offsets(target, start)
     values, place = size_of(rows.x)
     choice, threads = device_choice(params, values, place), min(threads_of(params["n_jobs"]), processors())
-    run, plain = _run(params, rows, target, start)
+    run, plain = _initial_state(params, rows, target, start)
     by_column = ByColumn.of_rows(params, rows.x, None if start is None else start.columns)
     first = 0 if start is None else rounds_before(start)
     size = len(target.y), rows.x.shape[1]
@@ -158,12 +158,12 @@ def _check_start(recipe: Recipe, target: TrainingTarget, start: Start | None, co
         raise RecipeError(f"base_learner: the model to continue holds {kind}, and a model holds one or the other.")
 
 
-def _run(
+def _initial_state(
     params: Mapping[str, Any], rows: LabelledRows, target: TrainingTarget, start: Start | None
 ) -> tuple[CheckpointState, Fingerprint]:
     """The state that the fit begins with (seed, fingerprint, rounds done before), and the fingerprint of its rows."""
-    of = target.rows
-    data = fingerprint(rows.x.shape[1], target.y, of.weight, of.offset, of.pairs, of.position)
+    facts = target.rows
+    data = fingerprint(rows.x.shape[1], target.y, facts.weight, facts.offset, facts.pairs, facts.position)
     if start is None or start.run is None:
         first = 0 if start is None else start.ensemble.n_rounds
         return CheckpointState(seed_of_run(params), first, data), data
