@@ -15,6 +15,7 @@ from gpuboost.api.base import GradientBoosting
 from gpuboost.errors import InputError, RecipeError, shown
 from gpuboost.model_selection.folds import Rows, splits_of
 from gpuboost.model_selection.halving import Rung, most_settings, rungs
+from gpuboost.model_selection.model_check import check_model
 from gpuboost.model_selection.search_data import BINNING, Fold, SearchData
 from gpuboost.model_selection.search_space import Setting, check_space, grid_size, is_grid, settings_of
 from gpuboost.model_selection.side_by_side import RunningTrial, bin_for, check_recipes, fit_side_by_side, running
@@ -157,8 +158,7 @@ def search(
 
 def _rounds_of(model: GradientBoosting) -> int:
     """The most rounds. Raises RecipeError if the model is none of gpuboost, or holds rows out itself."""
-    if not isinstance(model, GradientBoosting):
-        raise RecipeError(f"model: must be an estimator of gpuboost; got {type(model).__name__}.")
+    check_model(model)
     if model.validation_fraction is not None:
         raise RecipeError("validation_fraction: the folds hold rows out; set it to None.")
     return integer("n_estimators", model.n_estimators, 1)
