@@ -301,6 +301,16 @@ class Targets:
         """Memory for the gradients of n rows, and for their measurement: see ``scratch``."""
         return self._room(k, n), self.scratch(k, n)
 
+    def written(
+        self, data: TrainingSet, shape: tuple[int, int], write: Callable[[DeviceGradients], None]
+    ) -> DeviceGradients:
+        """Gradients that ``write`` puts into (k, n) arrays between the launches of a round, which is not replayed."""
+        made, scratch = self.room(*shape)
+        rows = self.rows_of(data)
+        self._runtime.beyond(lambda: write(made))
+        self.measure(made.g, made.h, rows, made.states, scratch)
+        return DeviceGradients(made.g, made.h, rows.times, states=made.states)
+
     # parts of the above
 
     def _multiplicity(self, m: Any) -> DeviceRows:
