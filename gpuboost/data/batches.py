@@ -192,7 +192,7 @@ def _table(frames: list[Any]) -> Table:
 def _column(parts: list[Column]) -> Column:
     """One column; its levels are those of all parts, in the order of their first appearance."""
     if any(part.levels is None for part in parts):
-        return Column(np.concatenate([part.decoded() for part in parts]))
+        return Column(np.concatenate([part.row_values() for part in parts]))
     places: dict[Any, int] = {}
     codes = []
     for part in parts:

@@ -134,7 +134,7 @@ class Columns:
         return self.with_statistics(x)
 
     def decoded(self, x: NDArray[Any]) -> tuple[Column, ...]:
-        """The columns whose codes and numbers x (n, d) has, statistics apart."""
+        """The columns of x (n, d), as ``encode`` made it without statistics: numbers, or codes and categories."""
         return tuple(
             Column(x[:, f]) if levels is None else Column(np.nan_to_num(x[:, f], nan=-1.0).astype(np.int64), levels)
             for f, levels in enumerate(self.categories)
@@ -145,7 +145,7 @@ class Columns:
         return x if self.statistics is None else self.statistics.applied(x, self.sizes)
 
     def _assemble_there(self, table: Table) -> DeviceMatrix:
-        """Only categorical columns come to the host; their codes go back."""
+        """The matrix on its device. Only categorical columns are copied to the host, and their codes back."""
         codes = {
             f: category_codes(table.column(f), categories, table.label(f))
             for f, categories in enumerate(self.categories)

@@ -34,4 +34,4 @@ def without_group(X: Any, group: Any) -> tuple[Any, Any]:
     kept = [name for name in table.names if name != group]
     if not kept:
         raise InputError(f"group: X has no column but {group!r}, and so no feature.")
-    return table.select(kept), table.column(table.names.index(group)).decoded()
+    return table.select(kept), table.column(table.names.index(group)).row_values()

@@ -38,12 +38,12 @@ class Column:
     def is_numeric(self) -> bool:
         return self.levels is None and self.values.dtype.kind in NUMBERS
 
-    def decoded(self) -> NDArray[Any]:
+    def row_values(self) -> NDArray[Any]:
         """(n,) the values of the rows; of a column with levels an array of objects, None where one is missing."""
         if self.levels is None:
             return self.values
-        decoded: NDArray[Any] = np.array([*self.levels, None], dtype=object)[self.values]  # -1 is the last one
-        return decoded
+        looked_up: NDArray[Any] = np.array([*self.levels, None], dtype=object)[self.values]  # -1 is the last one
+        return looked_up
 
 
 @dataclass(frozen=True, slots=True)

@@ -164,7 +164,7 @@ def _means(curves: Sequence[Curves]) -> Curves:
 
 
 def _best(job: Job, means: Curves) -> int:
-    """Rounds up to the best one, of all sequences of trees together: after it each has as many."""
+    """The number of rounds up to the best mean, counted over all sequences of trees, of which each has as many."""
     metrics = {metric.name: metric.higher_is_better for metric in job.monitoring.metrics}
     rule = job.monitoring.stopping
     name = next(iter(metrics)) if rule is None or rule.metric is None else rule.metric

@@ -100,7 +100,7 @@ class FitRecorder:
         return cls(recipe, past, run.first, facts, chain)
 
     def steps(self, ensemble: Ensemble) -> StepSizes | None:
-        """Certificate of the rounds of this fit, those before its checkpoint included."""
+        """The step sizes of the rounds of this fit, those before its checkpoint included."""
         return step_sizes(self.recipe, ensemble, self.first)
 
     def record(self, ensemble: Ensemble) -> FitRecord:

@@ -68,10 +68,10 @@ NOTHING = ByColumn()
 
 
 def of_encoded(limits: Limits, layout: tuple[EncodedColumn, ...], n_columns: int) -> ByColumn:
-    """Constraints on the ``n_columns`` columns of X, as those on the columns that trees see in their place.
+    """The constraints on the ``n_columns`` columns of X, as constraints on the columns that trees see.
 
-    A column made of several is free of direction, and is in the sets that hold all of them. Where a path may have only
-    so many columns, it is in none.
+    A column that is made of several columns of X has no direction, and is in those interaction sets that hold all of
+    them; in none if the number of columns of a path is limited.
     """
     directions, rule, costs = limits.directions, limits.interactions, limits.costs
     if costs is not None:

@@ -141,7 +141,7 @@ class RowsByNode:
 
 
 def lend_gradients(target: Target, output: int, workspace: Workspace) -> None:
-    """Let the list of the rows and its copy lie where g and h of this output lie, if the tree is the last to read them.
+    """Use the memory of g and h of this output for the list of rows and its copy, if no later tree reads them.
 
     A row's g and h are read for the last time as they are packed, before its place in the list is written.
     """
