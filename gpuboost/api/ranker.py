@@ -252,7 +252,10 @@ class GradientBoostingRanker(GradientBoosting):
             If the device is not available.
         """
         facts = _ListFacts(pairs, pairs_weight, position)
-        self._fit(X, y, sample_weight, eval_set, init_model, resume_from, group, init_score, facts.added_to)
+        self._fit(
+            X, y, sample_weight, eval_set, init_model, resume_from,
+            group=group, init_score=init_score, add_facts=facts.added_to,
+        )  # fmt: skip
         self._estimate_position_bias(facts, X, group, init_score)
         return self
 
@@ -275,7 +278,7 @@ class GradientBoostingRanker(GradientBoosting):
         ``fit``.
         """
         facts = _ListFacts(pairs, pairs_weight, position)
-        made = self._refit(X, y, decay, sample_weight, group, init_score, facts.added_to)
+        made = self._refit(X, y, decay, sample_weight, group, init_score, add_facts=facts.added_to)
         made._estimate_position_bias(facts, X, group, init_score)
         return made
 
