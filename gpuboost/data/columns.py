@@ -179,7 +179,7 @@ class Columns:
         return x
 
     def to_json(self) -> dict[str, Any]:
-        """For ``json.dumps``; categories by the number of their column."""
+        """The columns as JSON values; categories are listed by the number of their column."""
         listed = {str(f): list(categories) for f, categories in enumerate(self.categories) if categories is not None}
         names = None if self.names is None else list(self.names)
         made: dict[str, Any] = {"n_features": self.n_features, "names": names, "categories": listed}

@@ -177,7 +177,7 @@ def _refuse_device(X: Any) -> None:
 
 
 def as_floats(matrix: NDArray[Any]) -> NDArray[Any]:
-    """As float32 or float64, C or F contiguous; the same object if it is so already."""
+    """The matrix as float32 or float64, C or F contiguous; the same object if it is that already."""
     kind = matrix.dtype
     if kind not in (np.float32, np.float64) or not kind.isnative:
         matrix = matrix.astype(np.float32 if fits_float32(kind) else np.float64)

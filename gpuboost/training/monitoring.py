@@ -92,7 +92,7 @@ def metrics_of(asked: Any, loss: Loss, eval_at: Any = None) -> tuple[metrics.Met
 
 
 def _at_places(metric: Any, eval_at: Any) -> list[Any]:
-    """For "ndcg" and the places 5 and 10: "ndcg@5", "ndcg@10"."""
+    """The metric at each place: "ndcg@5" and "ndcg@10" for "ndcg" and the places 5 and 10. Raises RecipeError."""
     eval_at = eval_at.tolist() if isinstance(eval_at, np.ndarray) else eval_at
     places = () if eval_at is None else eval_at if isinstance(eval_at, (list, tuple)) else (eval_at,)
     if eval_at is not None and not len(places):

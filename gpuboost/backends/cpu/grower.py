@@ -141,7 +141,7 @@ class TreeGrower:
         self._search.draw_by(candidates, output)
 
     def in_one_call(self) -> OneCall | None:
-        """None if trees take several calls, or several threads."""
+        """The arguments of the kernel that grows such trees; None if a tree takes several calls or several threads."""
         limits, levels = self._limits, self._small_levels()
         if levels is None or len(self._tree.node) != self._most:
             return None

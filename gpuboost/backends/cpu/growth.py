@@ -183,7 +183,7 @@ class CpuGrowth:
         self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits,
         workspace: Workspace, *, restricted: bool,
     ) -> Structure | None:  # fmt: skip
-        """None if sorted columns are searched instead, which need all cuts to compete."""
+        """A tree of one split; None if sorted columns are searched instead, for which all cuts must compete."""
         bitmaps = self._bitmaps_of(data.bins)
         few = cpu_stump.by_columns(data.bins, bitmaps, candidates)
         if few and self._small_stumps.suit(data, candidates, bitmaps, self._pool):

@@ -91,7 +91,7 @@ class _Disturbed(NamedTuple):
 
 
 def _disturbed(verbs: Noted, gradients: Gradients) -> _Disturbed | None:
-    """None if a verb was given other gradients or rows than those of the ones before it."""
+    """The gradients of trees after draw and noise; None if a verb was given other gradients or rows than these."""
     draw = noise = rows = None
     if [verb[0] for verb in verbs[:2]] in (["sample", "weigh"], ["draw", "weigh"]):
         draw, rows = DrawVerbs.of(verbs[:2], gradients), verbs[0][1].rows

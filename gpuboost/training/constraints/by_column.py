@@ -46,7 +46,10 @@ class ByColumn(NamedTuple):
 
     @staticmethod
     def of_rows(params: Mapping[str, Any], X: Any, known: Columns | None = None) -> ByColumn:
-        """Before columns are learned. X: a Dataset, or any input of ``as_table``; known: of a model to continue."""
+        """The constraints on rows whose columns are not learned yet.
+
+        X: a Dataset, or any input of ``as_table``. known: the columns of a model to continue.
+        """
         if all(params.get(name) is None for name in NAMES):
             return NOTHING
         if isinstance(X, Dataset):

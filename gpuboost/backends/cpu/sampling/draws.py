@@ -42,7 +42,7 @@ def uniform(probability: float, n_rows: int, key: Key, pool: ThreadPool, workspa
 
 
 def limit_of(probability: float) -> np.uint64:
-    """Rows are drawn whose numbers are below it."""
+    """The uint64 limit: a row is drawn if its 32 random bits are below it."""
     return np.uint64(int(probability * 2.0**32))
 
 
