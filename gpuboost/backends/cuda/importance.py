@@ -31,7 +31,7 @@ COUNT_THREADS, COUNT_ROWS, LEAST_ROWS, APPROACH_ROWS = 512, 1 << 14, 2048, 4 * 2
 THRESHOLD_BYTES, SEEN_BYTES = 80, 16
 THRESHOLD = np.dtype(
     {
-        "names": ["rho", "floor", "kind", "settled"], "formats": ["f8", "f8", "i4", "i4"], "offsets": [0, 8, 68, 72],
+        "names": ["rho", "floor", "kind", "done"], "formats": ["f8", "f8", "i4", "i4"], "offsets": [0, 8, 68, 72],
         "itemsize": THRESHOLD_BYTES,
     }
 )  # fmt: skip
@@ -168,7 +168,7 @@ class Importance:
     def _given(self, kind: int, rho: float, floor: float) -> Array:
         """The record ``Threshold`` of threshold.cuh where nothing is searched."""
         record = np.zeros(1, THRESHOLD)
-        record["rho"], record["floor"], record["kind"], record["settled"] = rho, floor, kind, 1
+        record["rho"], record["floor"], record["kind"], record["done"] = rho, floor, kind, 1
         return self._runtime.upload(record.view(np.uint8))
 
     def _score(
