@@ -6,6 +6,7 @@ from gpuboost import losses as losses
 from gpuboost import metrics as metrics
 from gpuboost import plot as plot
 from gpuboost import posterior as posterior
+from gpuboost import presets as presets
 from gpuboost import theory as theory
 from gpuboost._version import __version__ as __version__
 from gpuboost.api.classifier import GradientBoostingClassifier as GradientBoostingClassifier
@@ -19,7 +20,6 @@ from gpuboost.api.regressor import GradientBoostingRegressor as GradientBoosting
 from gpuboost.api.sums import sum_models as sum_models
 from gpuboost.api.warm_up import warm_up as warm_up
 from gpuboost.backends.devices import devices as devices
-from gpuboost.composition import presets as presets
 from gpuboost.data.dataset import Dataset as Dataset
 from gpuboost.data.encoding import OrderedTargetStatistics as OrderedTargetStatistics
 from gpuboost.errors import DeviceError as DeviceError

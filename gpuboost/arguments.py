@@ -41,6 +41,14 @@ def is_real(value: Any, low: float = -inf, high: float = inf) -> bool:
     return -inf < number < inf and low <= number <= high
 
 
+def as_float(value: Real) -> float:
+    """The number as float64; infinite if it is too large for that."""
+    try:
+        return float(value)
+    except OverflowError:
+        return inf
+
+
 def misfit(function: Any, count: int) -> str:
     """Reason why calls with ``count`` arguments cannot be compiled, "" if there is none.
 
@@ -58,6 +66,14 @@ def misfit(function: Any, count: int) -> str:
 def is_one_of(value: Any, words: Collection[str]) -> bool:
     """True for a text that is one of the words; an array, which has no one answer, is none."""
     return isinstance(value, str) and value in words
+
+
+def is_flat(value: Any) -> bool:
+    """True for an array, or a sequence, of one dimension."""
+    try:
+        return np.ndim(value) == 1
+    except ValueError:  # lists of different lengths
+        return False
 
 
 def declares(x: Any, name: str) -> bool:

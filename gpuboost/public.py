@@ -104,7 +104,7 @@ MODULES = {
     "metrics": "gpuboost.metrics",
     "plot": "gpuboost.plot",
     "posterior": "gpuboost.posterior",
-    "presets": "gpuboost.composition.presets",
+    "presets": "gpuboost.presets",
     "theory": "gpuboost.theory",
     "times": "gpuboost.execution.times",
 }

@@ -25,6 +25,7 @@ MOVED = {
     "gpuboost.api.sampled": "gpuboost.reports.sampling",
     "gpuboost.backends.cuda.gpus": "gpuboost.backends.cuda.device.gpus",
     "gpuboost.backends.odds": "gpuboost.backends.numerics.probabilities",
+    "gpuboost.composition.presets": "gpuboost.presets",
     "gpuboost.effects": "gpuboost.backends.prediction.effects",
     "gpuboost.losses.arrays": "gpuboost.losses.custom.arrays",
     "gpuboost.losses.unbiased_lambdamart": "gpuboost.losses.ranking",

@@ -49,7 +49,7 @@ from gpuboost.training.chosen_rounds import resolved
 from gpuboost.training.fit_record import FitRecord
 from gpuboost.training.init_model import checkpoint, starting_point
 from gpuboost.training.parameter_json import held_to
-from gpuboost.training.placement.devices import as_device_array, on_host
+from gpuboost.training.placement.device_arrays import as_device_array, on_host
 from gpuboost.training.placement.sharding import on_its_machine
 from gpuboost.training.rows import LabelledRows, labelled, labelled_dataset
 from gpuboost.training.targets import TrainingTarget, takes_columns

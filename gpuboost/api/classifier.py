@@ -28,7 +28,7 @@ from gpuboost.model.answers import decision_answer, labels_answer, probabilities
 from gpuboost.model.outputs import probabilities
 from gpuboost.predictor import ClassifierPredictor
 from gpuboost.scoring.answers import Answer
-from gpuboost.training.placement.devices import on_host
+from gpuboost.training.placement.device_arrays import on_host
 from gpuboost.training.rows import LabelledRows
 from gpuboost.training.targets import TrainingTarget, classification
 from gpuboost.types import Array

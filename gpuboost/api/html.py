@@ -1,4 +1,4 @@
-"""A fitted estimator in Jupyter: scikit-learn's own picture, and a line of what came out."""
+"""HTML of a fitted estimator for Jupyter: a table of its fit, below scikit-learn's diagram."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ ROW = '<tr><th style="text-align:left">{}</th><td style="text-align:left">{}</td
 
 
 def summary(report: FitReport, evals: dict[str, dict[str, list[float]]], best_iteration: int | None) -> str:
-    """A small table of the fit."""
+    """An HTML table of the fit: rounds, data, device, seconds, and metrics of the last or best round."""
     shown = {
         "rounds": f"{report.rounds_kept}" + ("" if best_iteration is None else f" (the best of {report.rounds})"),
         "learned from": f"{report.rows:,} rows, {report.features:,} features",

@@ -60,13 +60,19 @@ class InspectionMixin(ABC):
         Parameters
         ----------
         kind : "gain", "split", "cover", "mean_gain" or "mean_cover"
-            The loss that its splits took away; how many there are; how many training rows came by; the same per split.
+            "gain": the sum of the gains of its splits, which are decreases of the training loss. "split": their number.
+            "cover": the sum of the training rows in the nodes that they split. "mean_gain", "mean_cover": per split.
         normalise : bool
             Divide by the sum.
 
         Returns
         -------
         (d,) float64
+
+        Raises
+        ------
+        InputError
+            If the kind is none of these, or the model has base learners other than trees.
         """
         self._needs_trees("feature_importance")
         return feature_importances(self.ensemble_, kind, normalise=normalise, fold=self._of_columns)

@@ -35,7 +35,7 @@ def load_model(
     Raises
     ------
     InputError
-        If the file is damaged, is no model file, or is of a newer gpuboost.
+        If the file is damaged, is not a model file, or is of a newer gpuboost.
     OSError
         If it cannot be read.
     """
@@ -48,7 +48,7 @@ def dumps(model: Any) -> str:
     Raises
     ------
     TypeError
-        If it is no estimator of this library.
+        If it is not an estimator of this library.
     InputError
         As ``save_model``.
     """

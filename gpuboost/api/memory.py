@@ -18,15 +18,16 @@ from gpuboost.data.row_metadata import RowMetadata
 from gpuboost.errors import DeviceError, RecipeError, shown
 from gpuboost.losses.protocol import Loss, is_list_loss
 from gpuboost.recipe import Recipe
-from gpuboost.training import parameters
-from gpuboost.training.base_learners import with_numbers
-from gpuboost.training.callbacks import metrics_of
 from gpuboost.training.constraints.by_column import ByColumn
 from gpuboost.training.constraints.interactions import of_size
 from gpuboost.training.constraints.monotone import constrains
 from gpuboost.training.memory.encoded import encoded_features
 from gpuboost.training.memory.estimate import MemoryEstimate, training_memory
 from gpuboost.training.memory.watched import Watching, eval_set_of
+from gpuboost.training.monitoring import metrics_of
+from gpuboost.training.parameters.assembly import recipe_from
+from gpuboost.training.parameters.base_learners import with_numbers
+from gpuboost.training.parameters.values import integer
 from gpuboost.training.placement.devices import check_kernels, check_losses
 from gpuboost.training.targets import of_columns
 
@@ -93,17 +94,17 @@ def estimate_memory(
     RecipeError
         If a number or a parameter is out of its range.
     DeviceError
-        If a GPU cannot do it, as with a loss that is no arithmetic, or with ``feature_costs``, which are of the CPU.
+        If a GPU has no kernels for it, as for a loss that is not arithmetic, or for ``feature_costs``.
     """
-    n, d = parameters.integer("n_rows", n_rows, 1, MOST_ROWS), parameters.integer("n_features", n_features, 1)
-    watched = parameters.integer("eval_rows", eval_rows, 0, MOST_ROWS)
-    queries = parameters.integer("n_queries", -(-n // QUERY) if n_queries is None else n_queries, 1)
-    classes = None if n_classes is None else parameters.integer("n_classes", n_classes, 2, MOST_OUTPUTS)
+    n, d = integer("n_rows", n_rows, 1, MOST_ROWS), integer("n_features", n_features, 1)
+    watched = integer("eval_rows", eval_rows, 0, MOST_ROWS)
+    queries = integer("n_queries", -(-n // QUERY) if n_queries is None else n_queries, 1)
+    classes = None if n_classes is None else integer("n_classes", n_classes, 2, MOST_OUTPUTS)
     known_params = _parameters(estimator, classes, params)
     check_max_bins(known_params["max_bins"])
     loss = _loss(known_params["loss"], classes)
     if n_outputs is not None:
-        loss = of_columns(loss, parameters.integer("n_outputs", n_outputs, 2, MOST_OUTPUTS))
+        loss = of_columns(loss, integer("n_outputs", n_outputs, 2, MOST_OUTPUTS))
     runtime = DryRun(_sm_count(known_params["device"]))
     cuts, recipe = encoded_features(
         known_params, _recipe(known_params, loss, n, d), n, d, _categories(categories, d), runtime
@@ -122,7 +123,7 @@ def _categories(counts: Any, d: int) -> tuple[int, ...]:
     listed = () if counts is None else counts
     if isinstance(listed, str) or not isinstance(listed, (Sequence, np.ndarray)) or len(listed) > d:
         raise RecipeError(f"categories: must be a list of at most {d} whole numbers, or None; got {shown(counts)}.")
-    return tuple(parameters.integer("categories", m, 1, MOST_ROWS) for m in listed)
+    return tuple(integer("categories", m, 1, MOST_ROWS) for m in listed)
 
 
 def _parameters(estimator: Any, n_classes: int | None, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -145,7 +146,7 @@ def _recipe(params: Mapping[str, Any], loss: Loss, n: int, d: int) -> Recipe:
     """The recipe of n rows and d features. Raises DeviceError if a GPU cannot run it."""
     held = (1,) * d if constrains(params["monotonic_cst"]) else None  # which way, and how many, changes no size
     by_column = ByColumn(held, of_size(params["interaction_cst"], d))
-    recipe = with_numbers(parameters.recipe(params, loss, n, by_column=by_column), None)
+    recipe = with_numbers(recipe_from(params, loss, n, by_column=by_column), None)
     check_kernels(params)
     check_losses(recipe)
     return recipe

@@ -8,7 +8,7 @@ from typing import Any
 from gpuboost.data.dataset import Dataset
 from gpuboost.data.offsets import Offset, check_offset, of_scores
 from gpuboost.scoring.answers import Answer
-from gpuboost.training.placement.devices import on_host
+from gpuboost.training.placement.device_arrays import on_host
 
 
 def offset_of(X: Any, init_score: Any, n_rows: int, n_scores: int, *, warn_of_none: bool = False) -> Offset | None:
@@ -32,6 +32,6 @@ def offset_of(X: Any, init_score: Any, n_rows: int, n_scores: int, *, warn_of_no
     return None if init_score is None else of_scores(check_offset(on_host(init_score), n_rows), n_scores)
 
 
-def beside(offset: Offset | None, answer: Answer) -> Answer:
-    """The same answer of the scores plus the offset, which the host adds."""
+def with_offset(answer: Answer, offset: Offset | None) -> Answer:
+    """The answer for scores to which the host adds the (k, n) offset; the answer itself without one."""
     return answer if offset is None else Answer(lambda scores: answer(scores + offset))

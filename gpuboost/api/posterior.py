@@ -24,7 +24,7 @@ from gpuboost.posterior.inference_data import inference_data
 from gpuboost.posterior.members import too_short
 from gpuboost.scoring.answers import Answer
 from gpuboost.training.fit_record import FitRecord
-from gpuboost.training.parameters import integer
+from gpuboost.training.parameters.values import integer
 from gpuboost.types import Ensemble
 
 MEMBERS = 10

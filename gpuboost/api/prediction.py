@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from gpuboost.api.offsets import beside, offset_of
+from gpuboost.api.offsets import offset_of, with_offset
 from gpuboost.backends.cuda.device.gpus import gpu_of
 from gpuboost.backends.devices import choose_to_predict
 from gpuboost.backends.prediction.first_rows import FIRST
@@ -26,9 +26,10 @@ from gpuboost.model.rounds import rounds_of
 from gpuboost.model.used_columns import used_columns
 from gpuboost.predictor import ClassifierPredictor, ModelPredictor, predictor_of
 from gpuboost.scoring.answers import Answer
-from gpuboost.training import parameters
 from gpuboost.training.files import Saved
-from gpuboost.training.placement.devices import as_device_array, machine_of, on_host, to_caller_device
+from gpuboost.training.parameters.threads import threads_of
+from gpuboost.training.placement.device_arrays import as_device_array, on_host, to_caller_device
+from gpuboost.training.placement.kept_backends import kept_backend
 from gpuboost.training.rows import numbers
 from gpuboost.types import Array, DeviceMatrix, Ensemble
 
@@ -174,10 +175,10 @@ class PredictionMixin(ABC):
         return (to_caller_device(machine, x, scores, answer) for scores in machine.staged_predict(part, x))
 
     def _part(self, X: Any, x: Any, make_answer: MakeAnswer, init_score: Any, n_rounds: Any) -> tuple[Ensemble, Answer]:
-        """The rounds to predict by, and the answer beside the offsets; x: the rows of X as numbers."""
+        """The rounds to predict by, and the answer with offsets added to the scores. x: the rows of X as numbers."""
         part, has_offsets = rounds_of(self.ensemble_, n_rounds), self._has_offsets()
         offset = offset_of(X, init_score, x.shape[0], part.n_outputs, warn_of_none=has_offsets)
-        return part, beside(offset, make_answer())
+        return part, with_offset(make_answer(), offset)
 
     def _rows_and_backend(self, X: Any) -> tuple[Any, Backend]:
         """The rows as numbers, and the backend that predicts."""
@@ -185,7 +186,7 @@ class PredictionMixin(ABC):
         return x, self._machine(device)
 
     def _machine(self, device: str) -> Backend:
-        return machine_of(self, device, parameters.threads(self.n_jobs))
+        return kept_backend(self, device, threads_of(self.n_jobs))
 
     def _rows_and_device(self, X: Any) -> tuple[Any, str]:
         """The rows as numbers, and the device that predicts."""
@@ -232,7 +233,7 @@ class PredictionMixin(ABC):
         return with_only(frame, {frame.collect_schema().names()[f] for f in used})
 
     def _needs_trees(self, name: str) -> None:
-        """Refuse what makes sense for trees only."""
+        """Raise InputError, with the name of the method, if the model has base learners other than trees."""
         check_is_fitted(self)
         if self.ensemble_.components:
             raise InputError(

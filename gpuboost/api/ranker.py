@@ -25,9 +25,9 @@ from gpuboost.model.answers import FIRST_SCORE
 from gpuboost.posterior import Uncertainty, uncertainty
 from gpuboost.reports.report import Verdict
 from gpuboost.scoring.answers import Answer
-from gpuboost.training.callbacks import metrics_of
-from gpuboost.training.placement.devices import on_host
-from gpuboost.training.rows import LabelledRows, check_columns, labelled, of_lists
+from gpuboost.training.monitoring import metrics_of
+from gpuboost.training.placement.device_arrays import on_host
+from gpuboost.training.rows import LabelledRows, check_columns, labelled, with_list_facts
 from gpuboost.training.targets import TrainingTarget, checked_queries, ranking
 
 
@@ -251,16 +251,12 @@ class GradientBoostingRanker(GradientBoosting):
         DeviceError
             If the device is not available.
         """
-        known: list[LabelledRows] = []
-
-        def facts(rows: LabelledRows) -> LabelledRows:
-            known.append(of_lists(rows, pairs, pairs_weight, position))
-            return known[-1]
-
-        self._fit(X, y, sample_weight, eval_set, init_model, resume_from, group, init_score, facts)
-        if debiases(self.loss_):
-            scores = self.predict(without_group(X, group)[0], init_score=init_score)
-            self.position_bias_ = position_bias(self.loss_, known[0], scores)
+        facts = _ListFacts(pairs, pairs_weight, position)
+        self._fit(
+            X, y, sample_weight, eval_set, init_model, resume_from,
+            group=group, init_score=init_score, add_facts=facts.added_to,
+        )  # fmt: skip
+        self._estimate_position_bias(facts, X, group, init_score)
         return self
 
     def refit(
@@ -281,17 +277,17 @@ class GradientBoostingRanker(GradientBoosting):
         As ``GradientBoostingRegressor.refit``; ``group``, ``pairs``, ``pairs_weight`` and ``position`` are those of
         ``fit``.
         """
-        known: list[LabelledRows] = []
-
-        def facts(rows: LabelledRows) -> LabelledRows:
-            known.append(of_lists(rows, pairs, pairs_weight, position))
-            return known[-1]
-
-        made = self._refit(X, y, decay, sample_weight, group, init_score, facts)
-        if debiases(made.loss_):
-            scores = made.predict(without_group(X, group)[0], init_score=init_score)
-            made.position_bias_ = position_bias(made.loss_, known[0], scores)
+        facts = _ListFacts(pairs, pairs_weight, position)
+        made = self._refit(X, y, decay, sample_weight, group, init_score, add_facts=facts.added_to)
+        made._estimate_position_bias(facts, X, group, init_score)
         return made
+
+    def _estimate_position_bias(self, facts: _ListFacts, X: Any, group: Any, init_score: Any) -> None:
+        """Set ``position_bias_`` from the scores of the training rows, if the loss estimates it."""
+        if debiases(self.loss_):
+            assert facts.rows is not None
+            scores = self.predict(without_group(X, group)[0], init_score=init_score)
+            self.position_bias_ = position_bias(self.loss_, facts.rows, scores)
 
     def check(self, X: Any, y: Any = None, sample_weight: Any = None, group: Any = None) -> Verdict:
         """The verdict of theory on this composition and these data, before any work; as for the other estimators."""
@@ -360,3 +356,16 @@ class GradientBoostingRanker(GradientBoosting):
 
 def _values() -> Answer:
     return FIRST_SCORE
+
+
+class _ListFacts:
+    """Pairs and positions of a ranking's rows, and the training rows once they are added to them."""
+
+    def __init__(self, pairs: Any, pairs_weight: Any, position: Any) -> None:
+        self._given = pairs, pairs_weight, position
+        self.rows: LabelledRows | None = None
+
+    def added_to(self, rows: LabelledRows) -> LabelledRows:
+        """The rows with the facts, checked."""
+        self.rows = with_list_facts(rows, *self._given)
+        return self.rows

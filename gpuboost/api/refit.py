@@ -20,16 +20,18 @@ from gpuboost.learning_rates import Averaging
 from gpuboost.losses.custom import SavedCustom
 from gpuboost.losses.protocol import Loss
 from gpuboost.recipe import Recipe
-from gpuboost.training import parameters, targets
+from gpuboost.training import targets
 from gpuboost.training.constraints.by_column import ByColumn
 from gpuboost.training.files import Saved
 from gpuboost.training.fit_record import FitRecord
 from gpuboost.training.init_model import Start
 from gpuboost.training.leaf_refit import refitted
 from gpuboost.training.offsets import with_offsets
-from gpuboost.training.placement.devices import on_host
+from gpuboost.training.parameters.assembly import recipe_from
+from gpuboost.training.parameters.seeds import seed_of
+from gpuboost.training.parameters.threads import threads_of
+from gpuboost.training.placement.device_arrays import on_host
 from gpuboost.training.rows import LabelledRows, bin_rows, check_columns, labelled, labelled_dataset
-from gpuboost.training.seeds import seed_of
 from gpuboost.training.targets import TrainingTarget
 from gpuboost.types import Ensemble
 
@@ -83,7 +85,7 @@ class RefitMixin(ABC):
         InputError
             If the rows do not suit the model, or the model is not of trees or was made by Langevin boosting.
         RecipeError
-            If ``decay`` is no number from 0 to 1.
+            If ``decay`` is not a number from 0 to 1.
         """
         return self._refit(X, y, decay, sample_weight, None, init_score)
 
@@ -110,7 +112,7 @@ class RefitMixin(ABC):
         targets.check_facts_of_rows(target)
         target = with_offsets(target, Start(saved.columns, saved.ensemble, offsets=saved.offsets))
         recipe = _recipe(saved, target)
-        backend = backends.get("cpu", parameters.threads(saved.params["n_jobs"]))
+        backend = backends.get("cpu", threads_of(saved.params["n_jobs"]))
         ensemble = refitted(
             saved.ensemble,
             recipe,
@@ -176,4 +178,4 @@ def _recipe(saved: Saved, target: TrainingTarget) -> Recipe:
     held = ByColumn.of(params, saved.columns).directions
     if held is not None:
         held = (*held, *(0,) * (saved.ensemble.cuts.n_columns - len(held)))
-    return parameters.recipe(params, target.loss, len(target.y), None, ByColumn(held))
+    return recipe_from(params, target.loss, len(target.y), None, ByColumn(held))

@@ -27,7 +27,7 @@ from gpuboost.losses.protocol import Loss
 from gpuboost.losses.residual import Quantiles
 from gpuboost.model.answers import predictions_answer
 from gpuboost.scoring.answers import Answer
-from gpuboost.training.placement.devices import on_host
+from gpuboost.training.placement.device_arrays import on_host
 from gpuboost.training.rows import LabelledRows
 from gpuboost.training.targets import TrainingTarget, regression
 from gpuboost.types import Array

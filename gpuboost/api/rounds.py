@@ -35,7 +35,7 @@ class RoundsMixin(ABC):
         Raises
         ------
         InputError
-            If it is no slice from the first round, of at most as many rounds as there are, in steps of 1.
+            If it is not a slice from the first round, with steps of 1, of at most as many rounds as there are.
         """
         check_is_fitted(self)
         stop = _stop(rounds, self.ensemble_.n_rounds)

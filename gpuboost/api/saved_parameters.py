@@ -10,8 +10,10 @@ from gpuboost import losses
 from gpuboost.api.constructor import parameters_of
 from gpuboost.data.cuts import check_binning, check_max_bins
 from gpuboost.errors import InputError, RecipeError, UnprovenError
-from gpuboost.training import files, parameters
+from gpuboost.training import files
 from gpuboost.training.constraints.by_column import ByColumn
+from gpuboost.training.parameters.assembly import recipe_from
+from gpuboost.training.parameters.values import integer, real
 
 _MANY_ROWS = 2**31  # a file does not say how many rows the model was fitted to
 
@@ -41,7 +43,7 @@ def check_parameters(params: dict[str, Any], saved: files.Saved, name: str) -> N
             _check_unused(params)
             losses.get(params["loss"], 2)  # any number of classes: the loss of the model is beside the parameters
             by_column = ByColumn.of(params, saved.columns)
-            parameters.recipe(params, saved.loss, _MANY_ROWS, saved.columns.n_features, by_column)
+            recipe_from(params, saved.loss, _MANY_ROWS, saved.columns.n_features, by_column)
     except (RecipeError, InputError) as error:
         raise InputError(f"{name}: parameters: {error}") from None
 
@@ -50,8 +52,8 @@ def _check_unused(params: dict[str, Any]) -> None:
     """Refuse values of the parameters that a recipe does not hold."""
     rounds, share = params["early_stopping_rounds"], params["validation_fraction"]
     if rounds is not None:
-        parameters.integer("early_stopping_rounds", rounds, 1)
-    if share is not None and not 0.0 < parameters.real("validation_fraction", share, positive=True) < 1.0:
+        integer("early_stopping_rounds", rounds, 1)
+    if share is not None and not 0.0 < real("validation_fraction", share, positive=True) < 1.0:
         raise RecipeError(f"validation_fraction: must be None or a share between 0 and 1; got {share!r}.")
     rules = {
         "categorical_features": (str, list),

@@ -37,7 +37,7 @@ def sum_models(models: Sequence[Model], weights: Sequence[float] | None = None) 
     Raises
     ------
     TypeError
-        If they are no list of estimators of this library.
+        If they are not a list of estimators of this library.
     InputError
         If they cannot be added, or there is not one finite weight for each.
     """

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpuboost.errors import RecipeError, shown
-from gpuboost.training.automatic import is_auto
 from gpuboost.training.files import Saved
 from gpuboost.training.init_model import Start, rounds_before, starting_point
-from gpuboost.training.parameters import integer
+from gpuboost.training.parameters.automatic import is_auto
+from gpuboost.training.parameters.values import integer
 from gpuboost.training.targets import TrainingTarget
 
 
@@ -19,7 +19,7 @@ def check_warm_start(warm_start: Any, *, fitted: bool, init_model: Any, resume_f
     Raises
     ------
     RecipeError
-        If ``warm_start`` is no bool, or another model is given to go on with.
+        If ``warm_start`` is not a bool, or another model is given to go on with.
     """
     if not isinstance(warm_start, bool):
         raise RecipeError(f"warm_start: must be True or False; got {shown(warm_start)}.")
@@ -40,7 +40,10 @@ def own_model(saved: Saved, target: TrainingTarget) -> Start:
 
 
 def check_resumed(start: Start, *, warm_start: bool) -> Start:
-    """``start``. Raises RecipeError if it is of a fit that itself went on, and ``n_estimators`` may count both."""
+    """``start``. Raises RecipeError with ``warm_start`` if the interrupted fit had itself continued a model.
+
+    ``n_estimators`` then does not tell whether the rounds of that model count.
+    """
     if warm_start and start.run is not None and start.run.first:
         raise RecipeError(
             f"resume_from: the interrupted fit went on with a model of {start.run.first} rounds. Set warm_start=False, "
@@ -50,12 +53,12 @@ def check_resumed(start: Start, *, warm_start: bool) -> Start:
 
 
 def rounds_left(n_estimators: Any, start: Start) -> int:
-    """Rounds that a model lacks to ``n_estimators``, which counts those that it has.
+    """Number of rounds to add to a model for ``n_estimators`` rounds in all.
 
     Raises
     ------
     RecipeError
-        If it has more.
+        If the model has more, or ``n_estimators`` is "auto".
     """
     if is_auto(n_estimators):
         raise RecipeError(

@@ -23,7 +23,7 @@ from gpuboost.errors import InputError, shown
 from gpuboost.langevin import Langevin
 from gpuboost.sampling import UniformSampling
 from gpuboost.sampling.presets import MVS
-from gpuboost.training import parameters
+from gpuboost.training.parameters.threads import threads_of
 
 ROWS = 2_000, PACKED_ROWS + 1
 """Numbers of rows: kernels for small and for large data differ."""
@@ -54,10 +54,10 @@ def warm_up(kinds: Sequence[str] | None = None, *, n_jobs: int | None = None) ->
     Raises
     ------
     InputError
-        If a kind is unknown, or ``n_jobs`` is no number of threads.
+        If a kind is unknown, or ``n_jobs`` is not a number of threads.
     """
     chosen = _chosen(kinds)
-    parameters.threads(n_jobs)
+    threads_of(n_jobs)
     FIRST_FITS.end()  # NumPy's fits and predictions would compile nothing
     FIRST.end()
     seconds = {}

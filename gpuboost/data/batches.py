@@ -8,7 +8,6 @@ from math import nan
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gpuboost.arguments import declares
 from gpuboost.data.frames import MARKS, collected
@@ -193,16 +192,10 @@ def _table(frames: list[Any]) -> Table:
 def _column(parts: list[Column]) -> Column:
     """One column; its levels are those of all parts, in the order of their first appearance."""
     if any(part.levels is None for part in parts):
-        return Column(np.concatenate([part.values if part.levels is None else _decoded(part) for part in parts]))
+        return Column(np.concatenate([part.row_values() for part in parts]))
     places: dict[Any, int] = {}
     codes = []
     for part in parts:
         known = [places.setdefault(level, len(places)) for level in part.levels or ()]
         codes.append(np.array([*known, -1], np.int64)[part.values])  # -1, missing, is the last entry
     return Column(np.concatenate(codes), tuple(places))
-
-
-def _decoded(column: Column) -> NDArray[Any]:
-    """(n,) the levels of the rows, None where there is none."""
-    values: NDArray[Any] = np.array([*(column.levels or ()), None], dtype=object)[column.values]
-    return values

@@ -88,7 +88,7 @@ def _floats(values: Iterable[Any], label: str) -> NDArray[np.float64]:
 
 
 def is_missing(value: Any) -> bool:
-    """None, NaN, pandas.NA or NaT."""
+    """True for None, NaN, pandas.NA and NaT."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(value, (float, np.floating)) and math.isnan(value)

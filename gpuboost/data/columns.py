@@ -134,7 +134,7 @@ class Columns:
         return self.with_statistics(x)
 
     def decoded(self, x: NDArray[Any]) -> tuple[Column, ...]:
-        """The columns whose codes and numbers x (n, d) has, statistics apart."""
+        """The columns of x (n, d), as ``encode`` made it without statistics: numbers, or codes and categories."""
         return tuple(
             Column(x[:, f]) if levels is None else Column(np.nan_to_num(x[:, f], nan=-1.0).astype(np.int64), levels)
             for f, levels in enumerate(self.categories)
@@ -145,7 +145,7 @@ class Columns:
         return x if self.statistics is None else self.statistics.applied(x, self.sizes)
 
     def _assemble_there(self, table: Table) -> DeviceMatrix:
-        """Only categorical columns come to the host; their codes go back."""
+        """The matrix on its device. Only categorical columns are copied to the host, and their codes back."""
         codes = {
             f: category_codes(table.column(f), categories, table.label(f))
             for f, categories in enumerate(self.categories)
@@ -179,7 +179,7 @@ class Columns:
         return x
 
     def to_json(self) -> dict[str, Any]:
-        """For ``json.dumps``; categories by the number of their column."""
+        """The columns as JSON values; categories are listed by the number of their column."""
         listed = {str(f): list(categories) for f, categories in enumerate(self.categories) if categories is not None}
         names = None if self.names is None else list(self.names)
         made: dict[str, Any] = {"n_features": self.n_features, "names": names, "categories": listed}
@@ -222,7 +222,13 @@ class Columns:
 
 
 def categorical_columns(table: Table, categorical_features: Any) -> NDArray[np.bool_]:
-    """(d,) which columns are categorical; InputError if a name or number is none of X, or text is no category."""
+    """(d,) bool: True for categorical columns.
+
+    Raises
+    ------
+    InputError
+        If a name or number is not a column of X, or text cannot be a category.
+    """
     d = table.shape[1]
     wanted = np.zeros(d, dtype=np.bool_)
     if categorical_features is None:

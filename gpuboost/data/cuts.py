@@ -131,7 +131,7 @@ def sample_rows(n_rows: int, present: Integers | None = None) -> Integers | None
 
 
 def shares(codes: NDArray[Any], mass: Integers | None, size: int) -> list[Integers]:
-    """The category codes, heaviest first, ties by code, ``size`` to a share; [0] alone if all are missing.
+    """The category codes by decreasing weight, ties by code, divided into shares of ``size``; [[0]] if all are missing.
 
     codes: (n,) whole numbers from 0 in a float dtype, NaN for missing. Beyond the first share, a category that fewer
     than two rows hold (two average rows, where weights are not whole) is left out: no split can learn from it.

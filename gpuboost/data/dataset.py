@@ -236,7 +236,7 @@ class Dataset:
         Raises
         ------
         InputError
-            If the file is damaged, is no file of a Dataset, or is of a newer gpuboost; the message names it. Damage
+            If the file is damaged, is not a file of a Dataset, or is of a newer gpuboost; the message names it. Damage
             of features and bins is found at their first use, which compares their checksums.
         OSError
             If it cannot be read.

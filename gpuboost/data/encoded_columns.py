@@ -108,7 +108,7 @@ class TargetStatistics:
         return named
 
     def to_json(self) -> dict[str, Any]:
-        """For ``json.dumps``; whole numbers without a point."""
+        """The statistics as JSON values; whole numbers are written as integers."""
         tables = [
             {
                 "columns": list(table.columns),

@@ -16,11 +16,11 @@ LAZY = ("polars", "duckdb")
 """Libraries whose lazy frames are collected; those of others may be larger than the memory of this machine."""
 
 MARKS = ("__dataframe__", "__arrow_c_stream__", "__narwhals_dataframe__", "collect", "to_pandas", "fetch_arrow_table")
-"""Attributes of frames, one of which each has."""
+"""Attributes by which frames are recognised: each library's has one or more of them."""
 
 
 def eager_frame(X: Any) -> Any | None:
-    """X as a narwhals ``DataFrame``; None if it is no frame that narwhals knows. Lazy frames are collected.
+    """X as a narwhals ``DataFrame``; None if it is not a frame that narwhals knows. Lazy frames are collected.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Labels of a classifier: as codes, in a pass or two where they are whole numbers of a short range; in model files."""
+"""Class labels: whole numbers of a short range as codes, without sorting; and classes in model files."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _BLOCK = 1 << 15  # labels per pass, for the same reason
 
 
 def whole_labels(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]] | None:
-    """``numpy.unique(y, return_inverse=True)``, without sorting; None where that is the way.
+    """The result of ``numpy.unique(y, return_inverse=True)`` without sorting, for whole numbers of a short range.
 
-    y (n,): labels without NaN. Returns the classes, (K,) sorted, and (n,) the place of each label among them, if all
-    labels are whole numbers between two that are less than 1,024 apart.
+    y (n,): labels without NaN. Returns the classes, (K,) sorted, of y's dtype, and (n,) intp, the place of each label
+    among them; None if a label is not a whole number, or the largest is 1,024 or more above the smallest.
     """
     if y.dtype.kind not in "buif" or y.dtype.itemsize > 8 or not len(y):
         return None

@@ -30,7 +30,7 @@ def refuse_another_missing(known: float | None, seen: float | None) -> None:
     Raises
     ------
     InputError
-        If the model has a number, and the Dataset has not that one.
+        If the model has a number for missing values, and the Dataset has another one or none.
     """
     if known is not None and known != seen:
         raise InputError(

@@ -21,7 +21,7 @@ def check_pairs(pairs: Any, weight: Any, n_rows: int, group: NDArray[Any] | None
     Raises
     ------
     InputError
-        If a pair is no two different rows of one query, or a weight is no finite number of 0 or more; the message has
+        If a pair is not two different rows of one query, or a weight is negative or not finite; the message has
         the place and the value.
     """
     if pairs is None:
@@ -50,7 +50,7 @@ def check_position(position: Any, n_rows: int) -> NDArray[np.int64] | None:
     Raises
     ------
     InputError
-        If they are no whole numbers from 0 to 2^31 - 1, one for each row.
+        If they are not whole numbers from 0 to 2^31 - 1, one for each row.
     """
     if position is None:
         return None

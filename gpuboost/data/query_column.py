@@ -5,15 +5,13 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import Any
 
-import numpy as np
-
 from gpuboost.data.frames import collected
-from gpuboost.data.tables import Column, as_table
+from gpuboost.data.tables import as_table
 from gpuboost.errors import InputError
 
 
 def without_group(X: Any, group: Any) -> tuple[Any, Any]:
-    """X without the column that ``group`` names, and the query ids in it; both as they are if ``group`` is no text.
+    """X without the column that ``group`` names, and the query ids in it; both as they are if ``group`` is not text.
 
     X: any input of ``tables.as_table``, with names; a ``Table`` comes back.
 
@@ -36,10 +34,4 @@ def without_group(X: Any, group: Any) -> tuple[Any, Any]:
     kept = [name for name in table.names if name != group]
     if not kept:
         raise InputError(f"group: X has no column but {group!r}, and so no feature.")
-    return table.select(kept), _ids(table.column(table.names.index(group)))
-
-
-def _ids(column: Column) -> Any:
-    if column.levels is None:
-        return column.values
-    return np.array([*column.levels, None], dtype=object)[column.values]  # -1, the last one, is missing
+    return table.select(kept), table.column(table.names.index(group)).row_values()

@@ -38,6 +38,13 @@ class Column:
     def is_numeric(self) -> bool:
         return self.levels is None and self.values.dtype.kind in NUMBERS
 
+    def row_values(self) -> NDArray[Any]:
+        """(n,) the values of the rows; of a column with levels an array of objects, None where one is missing."""
+        if self.levels is None:
+            return self.values
+        looked_up: NDArray[Any] = np.array([*self.levels, None], dtype=object)[self.values]  # -1 is the last one
+        return looked_up
+
 
 @dataclass(frozen=True, slots=True)
 class Table:
@@ -170,7 +177,7 @@ def _refuse_device(X: Any) -> None:
 
 
 def as_floats(matrix: NDArray[Any]) -> NDArray[Any]:
-    """As float32 or float64, C or F contiguous; the same object if it is so already."""
+    """The matrix as float32 or float64, C or F contiguous; the same object if it is that already."""
     kind = matrix.dtype
     if kind not in (np.float32, np.float64) or not kind.isnative:
         matrix = matrix.astype(np.float32 if fits_float32(kind) else np.float64)

@@ -78,11 +78,11 @@ class StatisticsTable:
         return means
 
     def means_of(self, keys: Integers, prior: Floats) -> Floats:
-        """(n, k) that of each key; the prior if it was not there in training."""
+        """(n, k) means of these keys; the prior for a key without training rows."""
         return values_of(keys, self.keys, self.means(prior), prior)
 
     def counts_of(self, keys: Integers) -> Floats:
-        """(n,) weight of the training rows of each key; 0 if there were none."""
+        """(n,) weights of the training rows of these keys; 0 for a key without any."""
         return values_of(keys, self.keys, self.weight, 0.0)
 
 
@@ -95,9 +95,8 @@ def _chosen_prior_weight(weight: Floats, sums: Floats, moments: TargetMoments) -
     """
     m, every = np.count_nonzero(weight), moments.weight
     chosen = np.ones(sums.shape[1])
-    spread = (
-        every - (weight**2).sum() / every
-    )  # of the expected squares between groups, the share of their own variance
+    # the factor of the variance between categories in the expectation of ``explained``
+    spread = every - (weight**2).sum() / every
     if not 1 < m < moments.n_rows or not spread > 0.0:
         return chosen
     explained = _explained(weight, sums, moments)

@@ -73,6 +73,14 @@ def ensemble_of(model: Any) -> Ensemble:
     return ensemble
 
 
+def output_label(model: Any, ensemble: Ensemble, output: int) -> Any:
+    """The class of an output, or its number if the model has no classes; None for a model of one output."""
+    if ensemble.n_outputs == 1:
+        return None
+    classes = getattr(model, "classes_", None)
+    return output if classes is None else np.asarray(classes)[output].item()
+
+
 def plain(model: Any) -> PlainModel:
     """The model of a fitted estimator, or of an ensemble, whose scores are then what is predicted.
 

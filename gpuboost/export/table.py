@@ -5,9 +5,8 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
-import numpy as np
-
 from gpuboost.backends.prediction.effects import Effect, effects
+from gpuboost.export.plain import output_label
 from gpuboost.types import Cuts, Ensemble
 
 COLUMNS = ("output", "feature", "above", "up_to", "category", "feature_2", "above_2", "up_to_2", "effect")
@@ -28,14 +27,14 @@ def to_table(model: Any) -> dict[str, list[Any]]:
     ensemble: Ensemble = model if isinstance(model, Ensemble) else model.ensemble_
     rows: list[dict[str, Any]] = []
     for output, bias in enumerate(ensemble.bias.tolist()):
-        rows.append({"output": _class(model, output, ensemble), "effect": bias})
+        rows.append({"output": output_label(model, ensemble, output), "effect": bias})
     for effect in parts:
         rows += _rows(effect, model, ensemble)
     return {name: [row.get(name) for row in rows] for name in COLUMNS}
 
 
 def _rows(effect: Effect, model: Any, ensemble: Ensemble) -> list[dict[str, Any]]:
-    which = _class(model, effect.output, ensemble)
+    which = output_label(model, ensemble, effect.output)
     places = [_places(model, feature, ensemble.cuts) for feature in effect.features]
     if len(places) == 1:
         values = effect.values.tolist()
@@ -59,10 +58,3 @@ def _places(model: Any, feature: int, cuts: Cuts) -> list[dict[str, Any]]:
         return [*({**head, "category": label} for label in labels), head]
     ends = [None, *cuts.thresholds[feature].tolist(), None]
     return [*({**head, "above": low, "up_to": high} for low, high in pairwise(ends)), head]
-
-
-def _class(model: Any, output: int, ensemble: Ensemble) -> Any:
-    if ensemble.n_outputs == 1:
-        return None
-    classes = getattr(model, "classes_", None)
-    return output if classes is None else np.asarray(classes)[output].item()

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gpuboost.errors import InputError
-from gpuboost.export.plain import ensemble_of
+from gpuboost.export.plain import ensemble_of, output_label
 from gpuboost.types import Ensemble, FittedTree
 
 COLUMNS = (
@@ -56,7 +56,7 @@ def _rows(model: Any, ensemble: Ensemble, number: int, tree: FittedTree, factor:
         rows.append(
             {
                 "tree_index": number,
-                "output": _output(model, ensemble, tree.output),
+                "output": output_label(model, ensemble, tree.output),
                 "node_depth": int(depth[v]),
                 "node_index": f"{number}-{v}",
                 "left_child": None if is_leaf else f"{number}-{left}",
@@ -73,13 +73,6 @@ def _rows(model: Any, ensemble: Ensemble, number: int, tree: FittedTree, factor:
             }
         )
     return rows
-
-
-def _output(model: Any, ensemble: Ensemble, output: int) -> Any:
-    if ensemble.n_outputs == 1:
-        return None
-    classes = getattr(model, "classes_", None)
-    return output if classes is None else np.asarray(classes)[output].item()
 
 
 def _column(model: Any, ensemble: Ensemble, feature: int) -> Any:

@@ -15,12 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.elementary import log, log_array
-from gpuboost.losses.averages import exact_sum, weighted_mean
 from gpuboost.losses.protocol import Loss, is_list_loss
 from gpuboost.losses.ranking import MOST_LABEL, LambdaMART
 from gpuboost.losses.target import require
 from gpuboost.metrics.classification import area_under_precision_recall
-from gpuboost.metrics.formulas import area_under_roc
+from gpuboost.metrics.formulas import area_under_roc, mean
 from gpuboost.types import Array
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -171,7 +170,7 @@ def mean_of_values(values: Floats, weight: Array | None, empty: float | None) ->
         values = np.where(nothing, empty, values)
     if len(values) == 0:
         return float("nan")
-    return exact_sum(values) / len(values) if weight is None else weighted_mean(values, weight)
+    return mean(values, weight)
 
 
 def gains_of(y: Array, loss: Loss, gain: tuple[float, ...] | None) -> Floats:

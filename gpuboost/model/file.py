@@ -199,7 +199,7 @@ def _check_reach(bias: NDArray[np.float64], scale: float, parts: list[tuple[floa
 
 
 def _scales(value: Any) -> NDArray[np.float64]:
-    """After each round, or the only one there is."""
+    """The scales of the model: one after each round, or one for all."""
     many = isinstance(value, list)
     scales = strict.numbers(value if many else [value], "scale")
     if not len(scales):

@@ -24,8 +24,8 @@ def feature_importances(
 
     Args:
         ensemble: the model; shrinking and step lengths do not count, as the gain is that of the unscaled tree.
-        kind: "gain", the loss that the feature's splits took away; "split", how many there are; "cover", how many
-            training rows came by them; "mean_gain" and "mean_cover", the same per split.
+        kind: "gain", the sum of the gains of the feature's splits; "split", their number; "cover", the sum of the
+            training rows in the nodes that they split; "mean_gain" and "mean_cover", these sums per split.
         fold: sums by column that trees see -> sums by column of X, where they differ.
         normalise: divide by the sum, so that the numbers sum to 1. All are 0 if no tree has a split.
 

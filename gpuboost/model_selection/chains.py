@@ -16,8 +16,8 @@ from gpuboost.langevin import Langevin
 from gpuboost.model_selection.lock_step import fit_each
 from gpuboost.posterior import Diagnostics, Uncertainty, diagnose, interval, uncertainty
 from gpuboost.posterior.inference_data import after_burn_in, inference_data
-from gpuboost.training.parameters import integer
-from gpuboost.training.seeds import seed_of
+from gpuboost.training.parameters.seeds import seed_of
+from gpuboost.training.parameters.values import integer
 from gpuboost.watch.early_stopping import stops_early
 
 

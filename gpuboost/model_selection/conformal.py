@@ -28,7 +28,7 @@ from gpuboost.model_selection.conformal_methods import (
 )
 from gpuboost.model_selection.conformal_scores import CalibrationScores
 from gpuboost.posterior import check_coverage
-from gpuboost.training.placement.devices import on_host
+from gpuboost.training.placement.device_arrays import on_host
 
 Floats = NDArray[np.float64]
 

@@ -17,7 +17,7 @@ from gpuboost.errors import InputError, RecipeError, shown
 from gpuboost.losses.base import estimates_spread
 from gpuboost.losses.per_output import PerOutput
 from gpuboost.losses.residual import Quantiles
-from gpuboost.training.placement.devices import on_host
+from gpuboost.training.placement.device_arrays import on_host
 
 Floats = NDArray[np.float64]
 

@@ -18,8 +18,9 @@ from gpuboost.errors import InputError, RecipeError
 from gpuboost.model_selection.folds import Rows, for_fold, splits_of
 from gpuboost.model_selection.in_step import SET, TRAIN, best_round, curves, fit_in_step
 from gpuboost.model_selection.lock_step import fit_each
-from gpuboost.training.automatic import is_auto
-from gpuboost.training.parameters import integer
+from gpuboost.model_selection.model_check import check_model
+from gpuboost.training.parameters.automatic import is_auto
+from gpuboost.training.parameters.values import integer
 from gpuboost.training.rows import labelled
 from gpuboost.watch.early_stopping import EarlyStopping
 
@@ -111,8 +112,7 @@ def cv(
 
 
 def _check(model: GradientBoosting, seed: Any) -> None:
-    if not isinstance(model, GradientBoosting):
-        raise RecipeError(f"model: must be an estimator of gpuboost; got {type(model).__name__}.")
+    check_model(model)
     if model.validation_fraction is not None:
         raise RecipeError("validation_fraction: cross-validation watches the held-out rows; set it to None.")
     if not is_auto(model.n_estimators):

@@ -14,7 +14,7 @@ from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 from gpuboost.api.base import GradientBoosting
 from gpuboost.data.queries import query_start
 from gpuboost.errors import RecipeError, shown
-from gpuboost.training.parameters import integer
+from gpuboost.training.parameters.values import integer
 from gpuboost.training.row_sampling import check_rows_of, for_training_rows
 
 Rows: TypeAlias = NDArray[np.intp]

@@ -14,10 +14,10 @@ from gpuboost.data.dataset import Dataset
 from gpuboost.errors import InputError
 from gpuboost.metrics.metric import Metric
 from gpuboost.model_selection.lock_step import fit_each
-from gpuboost.training.automatic import provisional
-from gpuboost.training.callbacks import metrics_of
-from gpuboost.training.parameters import integer
-from gpuboost.training.seeds import seed_of
+from gpuboost.training.monitoring import metrics_of
+from gpuboost.training.parameters.automatic import provisional
+from gpuboost.training.parameters.seeds import seed_of
+from gpuboost.training.parameters.values import integer
 from gpuboost.watch.early_stopping import EarlyStopping
 
 SET, TRAIN = "validation", "train"

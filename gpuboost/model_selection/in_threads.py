@@ -14,7 +14,9 @@ from gpuboost.composition.repeated_rounds import may_repeat_on_cpu
 from gpuboost.errors import RecipeError
 from gpuboost.execution import Serial
 from gpuboost.records import dataclass
-from gpuboost.training.parameters import execution, recipe, threads
+from gpuboost.training.parameters.assembly import recipe_from
+from gpuboost.training.parameters.policies import execution
+from gpuboost.training.parameters.threads import threads_of
 from gpuboost.watch.cancellation import Cancellation
 from gpuboost.watch.early_stopping import EarlyStopping
 
@@ -69,7 +71,7 @@ def fit_in_threads(
     models : what differs between the fits
     rows, cells : numbers of rows, and of values of X, of a fit
     """
-    total, done = threads(models[0].n_jobs), list[GradientBoosting]()
+    total, done = threads_of(models[0].n_jobs), list[GradientBoosting]()
     at_once = rows <= MOST_ROWS and not any(model.verbose or _calls_back(model) for model in models)
     if at_once and cells < LEAST_CELLS and min(total, len(works) - 1) > 1:
         done, works = [works[0](Share(total))], works[1:]
@@ -103,5 +105,5 @@ def _calls_back(model: GradientBoosting) -> bool:
 def _repeats(model: GradientBoosting, fitted: GradientBoosting, rows: int) -> bool:
     """True if a kernel may repeat the rounds of the model, with the loss of one that is fitted."""
     with suppress(RecipeError):  # which the fit will raise
-        return may_repeat_on_cpu(recipe(model.get_params(deep=False), fitted.loss_, rows))
+        return may_repeat_on_cpu(recipe_from(model.get_params(deep=False), fitted.loss_, rows))
     return False

@@ -10,9 +10,10 @@ from gpuboost.api.base import GradientBoosting
 from gpuboost.data.dataset import Dataset
 from gpuboost.execution import Serial
 from gpuboost.model_selection.in_threads import Share, fit_in_threads, is_on_cpu
-from gpuboost.training.automatic import provisional
-from gpuboost.training.parameters import execution
-from gpuboost.training.placement.devices import machine, size_of
+from gpuboost.training.parameters.automatic import provisional
+from gpuboost.training.parameters.policies import execution
+from gpuboost.training.placement.device_arrays import size_of
+from gpuboost.training.placement.devices import device_choice
 
 T = TypeVar("T")
 
@@ -39,7 +40,7 @@ def gpu_of_fits(model: GradientBoosting, rows: int, values: int, on: str | None)
     """
     if rows > MOST_ROWS or not isinstance(execution(model.execution), Serial):
         return None
-    name = machine(model.get_params(deep=False), values, on).name
+    name = device_choice(model.get_params(deep=False), values, on).name
     return name if name.startswith("cuda:") else None
 
 

@@ -16,13 +16,13 @@ from gpuboost.data.dataset import Dataset
 from gpuboost.data.frames import collected
 from gpuboost.data.queries import query_start
 from gpuboost.data.tables import as_table
-from gpuboost.errors import RecipeError
 from gpuboost.losses.protocol import is_list_loss
 from gpuboost.metrics import Metric
 from gpuboost.model.used_columns import used_columns
-from gpuboost.training.callbacks import metrics_of
-from gpuboost.training.parameters import integer
-from gpuboost.training.placement.devices import on_host
+from gpuboost.model_selection.model_check import check_model
+from gpuboost.training.monitoring import metrics_of
+from gpuboost.training.parameters.values import integer
+from gpuboost.training.placement.device_arrays import on_host
 from gpuboost.training.rows import LabelledRows, check_columns, labelled, labelled_dataset
 from gpuboost.training.targets import known_classes, ranking, regression
 
@@ -89,8 +89,7 @@ def permutation_importance(
     InputError
         If the rows do not fit the model, or the metric does not fit its loss.
     """
-    if not isinstance(model, GradientBoosting):
-        raise RecipeError(f"model: must be an estimator of gpuboost; got {type(model).__name__}.")
+    check_model(model)
     check_is_fitted(model)
     integer("n_repeats", n_repeats, 1, MOST_REPEATS)
     integer("random_state", random_state, 0, 2**32 - 1)

@@ -21,7 +21,8 @@ from gpuboost.losses.residual import SquaredError
 from gpuboost.model_selection.cv import dataset_of
 from gpuboost.model_selection.folds import for_fold
 from gpuboost.model_selection.lock_step import fit_each
-from gpuboost.training.seeds import seed_of
+from gpuboost.model_selection.model_check import check_model
+from gpuboost.training.parameters.seeds import seed_of
 from gpuboost.watch.early_stopping import stops_early
 
 TEMPERATURES = (1.0, 4.0, 16.0, 64.0, 256.0)
@@ -141,8 +142,7 @@ def _grids(kind: str, variance: float, temperatures: Any, prior_variances: Any) 
 
 def _checked(model: Any, held_out: Any) -> tuple[Langevin, str]:
     """The policy, and the kind of the model: "classes", "numbers" or "nll"."""
-    if not isinstance(model, GradientBoosting):
-        raise RecipeError(f"model: must be an estimator of gpuboost; got {type(model).__name__}.")
+    check_model(model)
     stops = model.early_stopping_rounds is not None or stops_early(model.callbacks)
     if stops or model.validation_fraction is not None:
         raise RecipeError(

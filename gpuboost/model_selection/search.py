@@ -15,11 +15,13 @@ from gpuboost.api.base import GradientBoosting
 from gpuboost.errors import InputError, RecipeError, shown
 from gpuboost.model_selection.folds import Rows, splits_of
 from gpuboost.model_selection.halving import Rung, most_settings, rungs
+from gpuboost.model_selection.model_check import check_model
 from gpuboost.model_selection.search_data import BINNING, Fold, SearchData
 from gpuboost.model_selection.search_space import Setting, check_space, grid_size, is_grid, settings_of
 from gpuboost.model_selection.side_by_side import RunningTrial, bin_for, check_recipes, fit_side_by_side, running
-from gpuboost.training.automatic import is_auto, provisional
-from gpuboost.training.parameters import integer, threads
+from gpuboost.training.parameters.automatic import is_auto, provisional
+from gpuboost.training.parameters.threads import threads_of
+from gpuboost.training.parameters.values import integer
 
 BUDGET = 10  # of a search with distributions, unless it is given; the number of RandomizedSearchCV
 
@@ -156,8 +158,7 @@ def search(
 
 def _rounds_of(model: GradientBoosting) -> int:
     """The most rounds. Raises RecipeError if the model is none of gpuboost, or holds rows out itself."""
-    if not isinstance(model, GradientBoosting):
-        raise RecipeError(f"model: must be an estimator of gpuboost; got {type(model).__name__}.")
+    check_model(model)
     if model.validation_fraction is not None:
         raise RecipeError("validation_fraction: the folds hold rows out; set it to None.")
     return integer("n_estimators", model.n_estimators, 1)
@@ -208,7 +209,7 @@ def _trials(
         binning = {name: getattr(model, name) for name in BINNING}
         same = pickle.dumps(binning)
         if same not in made:
-            made[same] = data.folds(splits, binning, threads(model.n_jobs))
+            made[same] = data.folds(splits, binning, threads_of(model.n_jobs))
         trials.append(RunningTrial(number, model, made[same]))
     return trials
 

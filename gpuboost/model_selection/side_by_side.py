@@ -17,9 +17,10 @@ from gpuboost.model_selection.in_step import SET, deciding_metric, without_stopp
 from gpuboost.model_selection.in_threads import Share, fit_in_threads, is_on_cpu
 from gpuboost.model_selection.lock_step import fit_in_turn_or_together, gpu_of_fits
 from gpuboost.model_selection.search_data import Fold
-from gpuboost.training.parameters import recipe, threads
+from gpuboost.training.parameters.assembly import recipe_from
+from gpuboost.training.parameters.seeds import seed_of
+from gpuboost.training.parameters.threads import threads_of
 from gpuboost.training.row_sampling import check_rows_of
-from gpuboost.training.seeds import seed_of
 
 
 @dataclass(slots=True, eq=False)
@@ -102,7 +103,7 @@ def check_recipes(trials: Sequence[RunningTrial]) -> None:
             if key not in losses:
                 fresh: GradientBoosting = clone(trial.model)
                 losses[key] = fresh._target(fresh._rows(rows, None, None)).loss
-            recipe(params, losses[key], len(rows))
+            recipe_from(params, losses[key], len(rows))
             check_rows_of(params["sampling"], trial.folds[0].n_rows)
         except BaseException as error:
             error.add_note(f"The setting is number {trial.number} of the search.")
@@ -123,7 +124,7 @@ def fit_side_by_side(trials: Sequence[RunningTrial], rounds: int, cells: int, on
         new_rounds, rows = min(rounds - trial.rounds for trial in going), len(going[0].folds[0].training)
         fit_in_threads(works, [trial.model for trial in going], new_rounds, rows, cells)
     else:
-        alone = Share(threads(tasks[0][0].model.n_jobs))
+        alone = Share(threads_of(tasks[0][0].model.n_jobs))
         fit_in_turn_or_together([partial(work, alone) for work in works], _one_gpu(trials, cells, on))
 
 
@@ -148,4 +149,4 @@ def bin_for(trials: Sequence[RunningTrial], cells: int, on: str | None) -> None:
     for trial in trials:
         if is_on_cpu(trial.model, cells, on):
             for fold in trial.folds:
-                fold.bin_now(threads(trial.model.n_jobs))
+                fold.bin_now(threads_of(trial.model.n_jobs))

@@ -21,7 +21,7 @@ class RandomOutputs:
         k: draws, 1 or more; with as many outputs or fewer there is no sketch.
 
     Raises:
-        RecipeError: if k is no such number.
+        RecipeError: if k is not such a number.
     """
 
     k: int

@@ -22,7 +22,7 @@ class RandomProjection:
         k: sums, 1 or more; with as many outputs or fewer there is no sketch.
 
     Raises:
-        RecipeError: if k is no such number.
+        RecipeError: if k is not such a number.
     """
 
     k: int

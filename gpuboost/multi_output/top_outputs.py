@@ -19,7 +19,7 @@ class TopOutputs:
         k: outputs, 1 or more; all of them if there are no more.
 
     Raises:
-        RecipeError: if k is no such number.
+        RecipeError: if k is not such a number.
     """
 
     k: int

@@ -14,7 +14,7 @@ from gpuboost.losses.protocol import LossTraits, is_list_loss
 from gpuboost.recipe import Recipe
 from gpuboost.records import dataclass, declared
 from gpuboost.reports.constants import of_rate
-from gpuboost.reports.report import LAW, Verdict, verdict
+from gpuboost.reports.report import LAW, Verdict, constant_curvature, verdict
 from gpuboost.reports.step_sizes import StepSizes
 from gpuboost.sampling import EveryRow, UniformSampling
 from gpuboost.sampling.protocol import SamplingTraits
@@ -133,9 +133,7 @@ def _step(recipe: Recipe, result: Verdict) -> float | None:
         return None
     if searches(recipe.step) and loss.convex:
         return rate if rate <= 1.0 else None
-    curvature = recipe.step.curvature(loss)
-    if curvature is None and loss.smoothness is not None and loss.smoothness == loss.strong_convexity:
-        curvature = loss.smoothness
+    curvature = constant_curvature(recipe)
     if curvature is None or loss.smoothness is None or rate * loss.smoothness > 2.0 * curvature:
         return None
     return rate * loss.smoothness / curvature

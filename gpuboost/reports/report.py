@@ -165,6 +165,17 @@ def _of_rounds(recipe: Recipe) -> Verdict:
     return descent(recipe) if recipe.sequences == 1 else _of_sequences(recipe)
 
 
+def constant_curvature(recipe: Recipe) -> float | None:
+    """c of the step, the curvature of a row that leaf values are divided by; None if it changes from row to row.
+
+    If h is the same for all rows, a Newton step is one of constant curvature.
+    """
+    loss, curvature = recipe.loss, recipe.step.curvature(recipe.loss)
+    if curvature is None and loss.smoothness == loss.strong_convexity:
+        return loss.smoothness
+    return curvature
+
+
 def descent(recipe: Recipe) -> Verdict:
     """Verdict on the descent of the training loss.
 
@@ -177,9 +188,7 @@ def descent(recipe: Recipe) -> Verdict:
     exact = _exact_step(recipe)
     if exact:
         return _of_exact_step(loss, rate, exact)
-    curvature = recipe.step.curvature(loss)
-    if curvature is None and loss.smoothness is not None and loss.smoothness == loss.strong_convexity:
-        curvature = loss.smoothness  # h is constant: Newton is the constant step
+    curvature = constant_curvature(recipe)
     if is_drawn(loss) or not has_fixed_objective(loss):
         return Verdict("heuristic", (ESTIMATED if is_drawn(loss) else NO_OBJECTIVE,))
     if curvature is None:

@@ -43,7 +43,7 @@ PLAIN: Parameters = {
     "multi_output": "one_tree_per_output",
     "sketch": None,
 }
-"""Values of parameters that a verdict depends on, which cannot spoil it; those that users give up last in front"""
+"""A neutral value of each parameter that can worsen a verdict; changes of the first ones are undone first"""
 
 STEPS = "auto", "constant", "line_search", "gradient", "newton"
 RATES = 1.0, 0.5, 0.1, 0.03, 0.01, 0.003, 0.001
@@ -55,8 +55,8 @@ def sound_alternative(params: Mapping[str, Any], is_sound: Callable[[Parameters]
     is_sound: True if the composition of these parameters is refused by nothing and sound.
     """
     alternatives: list[Parameters] = []
-    for by_rate in _plain(params):
-        full = next((changes for changes in by_rate if _holds({**params, **changes}, is_sound)), None)
+    for by_rate in _candidates(params):
+        full = next((changes for changes in by_rate if _is_sound({**params, **changes}, is_sound)), None)
         if full is not None:
             alternatives.append(_minimal(params, full, is_sound))
         if alternatives and len(alternatives[-1]) == 1:
@@ -64,13 +64,13 @@ def sound_alternative(params: Mapping[str, Any], is_sound: Callable[[Parameters]
     if not alternatives:
         return None
     fewest = min(alternatives, key=len)
-    return {name: _gentlest(params, fewest, name, is_sound) for name in fewest}
+    return {name: _mildest(params, fewest, name, is_sound) for name in fewest}
 
 
-def _plain(params: Mapping[str, Any]) -> Iterator[list[Parameters]]:
-    """Sets of changes after each of which little is left to object to, in lists by falling learning rates.
+def _candidates(params: Mapping[str, Any]) -> Iterator[list[Parameters]]:
+    """Candidate sets of changes to neutral values, in lists of falling learning rates.
 
-    One list has the given step, each other one another step.
+    The first lists keep the given step rule, the others have one of ``STEPS`` each.
     """
     changes = {name: value for name, value in PLAIN.items() if name in params and not _same(params[name], value)}
     changes.pop("step", None)
@@ -84,7 +84,7 @@ def _plain(params: Mapping[str, Any]) -> Iterator[list[Parameters]]:
 
 
 def _with_langevin(params: Mapping[str, Any], changes: Parameters) -> Iterator[Parameters]:
-    """The changes that keep the noise, with all that the theorem asks of it, and those that leave it out."""
+    """The changes that keep the noise, as the theorem requires it, and those that leave the noise out."""
     policy = params.get("langevin")
     if isinstance(policy, Langevin):
         if declared(SamplingTraits, params.get("sampling")).frozen_from is not None:
@@ -105,21 +105,21 @@ def _minimal(params: Mapping[str, Any], changes: Parameters, is_sound: Callable[
     """The changes, which are enough, without those that are not needed."""
     for name in [*PLAIN, "learning_rate"]:
         fewer = {other: value for other, value in changes.items() if other != name}
-        if name in changes and _holds({**params, **fewer}, is_sound):
+        if name in changes and _is_sound({**params, **fewer}, is_sound):
             changes = fewer
     return changes
 
 
-def _gentlest(params: Mapping[str, Any], changes: Parameters, name: str, is_sound: Callable[[Parameters], bool]) -> Any:
-    """The first value of the parameter, of those nearest to the given one, by which the composition is sound."""
+def _mildest(params: Mapping[str, Any], changes: Parameters, name: str, is_sound: Callable[[Parameters], bool]) -> Any:
+    """The first of the values near the given one that makes the composition sound; else the value of ``changes``."""
     for value in _near(name, params[name]):
-        if _holds({**params, **changes, name: value}, is_sound):
+        if _is_sound({**params, **changes, name: value}, is_sound):
             return value
     return changes[name]
 
 
 def _near(name: str, value: Any) -> Iterator[Any]:
-    """Values of a parameter that keep most of what it asks for."""
+    """Values of a parameter that change little of the given one, the nearest first."""
     if name == "sampling" and is_dataclass(value) and not isinstance(value, type):
         exact: Any = value
         if declared(SamplingTraits, value).variance_control != "leaf_refit":
@@ -131,7 +131,7 @@ def _near(name: str, value: Any) -> Iterator[Any]:
         yield replace(value, leaf_values="server")  # type: ignore[type-var]
 
 
-def _holds(params: Parameters, is_sound: Callable[[Parameters], bool]) -> bool:
+def _is_sound(params: Parameters, is_sound: Callable[[Parameters], bool]) -> bool:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

@@ -52,7 +52,7 @@ def warn_of_light_weights(recipe: Recipe, weight: NDArray[np.float64] | None, n_
 
 
 def warn_of_small_target(loss: Loss, y: NDArray[np.float64]) -> None:
-    """Warn if the target varies by less than the loss can follow: gradients are float32, and a spread has a least one.
+    """Warn if the target varies too little for the loss: gradients are float32, and learned spreads have a lower bound.
 
     y: (n,) or (n, k).
     """

@@ -15,13 +15,13 @@ from typing import Any
 from gpuboost.errors import GpuBoostError, InputError, RecipeError
 from gpuboost.execution import Replay
 from gpuboost.records import dataclass
-from gpuboost.training import automatic
 from gpuboost.training import job as preparation
-from gpuboost.training.automatic import is_asked, is_auto
 from gpuboost.training.init_model import Start
+from gpuboost.training.parameters import automatic
+from gpuboost.training.parameters.automatic import is_asked, is_auto
+from gpuboost.training.parameters.seeds import seed_of
 from gpuboost.training.placement.sharding import on_its_machine
 from gpuboost.training.rows import LabelledRows
-from gpuboost.training.seeds import seed_of
 from gpuboost.training.targets import TrainingTarget
 from gpuboost.training.train import Job, Trained, train
 from gpuboost.watch.early_stopping import EarlyStopping, stops_early
@@ -164,7 +164,7 @@ def _means(curves: Sequence[Curves]) -> Curves:
 
 
 def _best(job: Job, means: Curves) -> int:
-    """Rounds up to the best one, of all sequences of trees together: after it each has as many."""
+    """The number of rounds up to the best mean, counted over all sequences of trees, of which each has as many."""
     metrics = {metric.name: metric.higher_is_better for metric in job.monitoring.metrics}
     rule = job.monitoring.stopping
     name = next(iter(metrics)) if rule is None or rule.metric is None else rule.metric

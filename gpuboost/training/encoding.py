@@ -78,9 +78,9 @@ def check_continued(params: Mapping[str, Any], columns: Columns) -> None:
 
 
 def _automatic(columns: Columns, recipe: Recipe) -> OrderedTargetStatistics | str:
-    """Statistics if some column has more than 255 categories, which splits by sets see on several features.
+    """The policy of ``"auto"``: statistics if a column has more categories than the 255 of one feature, else sets.
 
-    Not if a piece of the recipe contradicts several sequences of trees.
+    Sets, too, if a piece of the recipe contradicts the several sequences of trees that statistics need.
     """
     policy = OrderedTargetStatistics()
     if max(columns.sizes) <= FEATURE_BINS:
@@ -129,7 +129,7 @@ def laid_out(
     return Encoding(matrix, columns, model_cuts, binning, permutations, _views(columns, model_cuts))
 
 
-def recipe_of(recipe: Recipe, made: Encoding, n_columns: int) -> Recipe:
+def encoded_recipe(recipe: Recipe, made: Encoding, n_columns: int) -> Recipe:
     """The recipe for encoded columns. n_columns: of X. Raises RecipeError if a piece contradicts target statistics."""
     recipe = replace(
         recipe, permutations=made.permutations, views=made.views, rounds=recipe.rounds * max(1, made.permutations)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.arguments import as_float
 from gpuboost.backends.protocol import Backend
 from gpuboost.data.columns import FROM_DTYPE, Columns, categorical_columns
 from gpuboost.data.cuts import DEFAULT_BINS, QUANTILE, check_binning, check_max_bins
@@ -25,17 +26,16 @@ from gpuboost.errors import DeviceError, GpuBoostError, InputError, RecipeError,
 from gpuboost.execution import DataParallel
 from gpuboost.recipe import Recipe
 from gpuboost.records import dataclass
-from gpuboost.training import parameters
-from gpuboost.training.callbacks import RawEvalSet
 from gpuboost.training.encoding import (
     GroupingOptions,
     check_continued,
     chosen_policy,
     encoded,
     encoded_again,
-    recipe_of,
+    encoded_recipe,
 )
 from gpuboost.training.init_model import Start
+from gpuboost.training.monitoring import RawEvalSet
 from gpuboost.training.placement.sharding import shared_out
 from gpuboost.training.rows import bin_rows, numbers, with_values
 from gpuboost.training.targets import TrainingTarget
@@ -121,7 +121,7 @@ def with_encoding(
         if found.columns.statistics is None:
             return found, _without_statistics(recipe)
         made = encoded_again(found.x, found.columns, found.columns.statistics, found.cuts, target, options)
-    recipe = recipe_of(recipe, made, found.columns.n_features)
+    recipe = encoded_recipe(recipe, made, found.columns.n_features)
     return replace(found, rows=made.x, columns=made.columns, cuts=made.cuts, binning=made.binning, dataset=None), recipe
 
 
@@ -201,7 +201,7 @@ def split(
     from sklearn.model_selection import train_test_split  # slow to import, and few need it
 
     is_number = isinstance(fraction, Real) and not isinstance(fraction, bool)
-    share = parameters.as_float(fraction) if is_number else 0.0
+    share = as_float(fraction) if is_number else 0.0
     if not 0.0 < share < 1.0:
         raise RecipeError(f"validation_fraction: must be None or a share between 0 and 1; got {shown(fraction)}.")
     group, weight = target.rows.group, target.rows.weight

@@ -27,9 +27,9 @@ from gpuboost.model import file
 from gpuboost.records import dataclass
 from gpuboost.storage import UNSEALED, checked_path, is_intact, sealed
 from gpuboost.training import fit_record
-from gpuboost.training.automatic import is_auto
 from gpuboost.training.fit_record import FitRecord
 from gpuboost.training.parameter_json import held_to, is_policy, parameters_from_json, written
+from gpuboost.training.parameters.automatic import is_auto
 from gpuboost.types import Cuts, Ensemble
 
 CHECKSUM = '"run":{"checksum":"'

@@ -31,7 +31,7 @@ OF_A_RUN = ("n_estimators", "posterior_samples", "eval_metric", "eval_at")
 """Parameters that may differ between two fits of one chain; ``random_state`` too if it does not choose the rows."""
 
 CONTINUED = ("start", "learning_rate", "monotonic_cst", "interaction_cst")
-"""Parameters of a model without a chain that a fit which continues it looks at."""
+"""Parameters of a model without a chain that are compared with those of a fit that continues it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class FitRecorder:
         return cls(recipe, past, run.first, facts, chain)
 
     def steps(self, ensemble: Ensemble) -> StepSizes | None:
-        """Certificate of the rounds of this fit, those before its checkpoint included."""
+        """The step sizes of the rounds of this fit, those before its checkpoint included."""
         return step_sizes(self.recipe, ensemble, self.first)
 
     def record(self, ensemble: Ensemble) -> FitRecord:

@@ -82,7 +82,7 @@ def checkpoint(path: Any, init_model: Any, target: TrainingTarget) -> Start:
     Raises
     ------
     RecipeError
-        If it is no path, or ``init_model`` was given too.
+        If it is not a path, or ``init_model`` was given too.
     InputError
         If it is not a checkpoint of a fit of this kind.
     """

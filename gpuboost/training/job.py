@@ -18,9 +18,6 @@ from gpuboost.data.tables import as_table
 from gpuboost.errors import InputError, RecipeError
 from gpuboost.langevin import Langevin
 from gpuboost.recipe import Recipe
-from gpuboost.training import parameters
-from gpuboost.training.base_learners import with_numbers
-from gpuboost.training.callbacks import Monitoring, RawEvalSet
 from gpuboost.training.checkpoint import CheckpointState, Fingerprint, fingerprint, fingerprint_with_values
 from gpuboost.training.checks import (
     check_custom_loss,
@@ -37,21 +34,18 @@ from gpuboost.training.features import Features, features, named, split, trainin
 from gpuboost.training.files import Saved, write
 from gpuboost.training.fit_record import FitRecord, PastFits, same_chain
 from gpuboost.training.init_model import Start, check_averaged, rounds_before
+from gpuboost.training.monitoring import Monitoring, RawEvalSet
 from gpuboost.training.offsets import offsets_of_watched, refuse_shrunk_offsets, with_offsets
 from gpuboost.training.parameter_json import written
-from gpuboost.training.placement.devices import (
-    as_device_array,
-    backend_of,
-    checked_choice,
-    machine,
-    on_host,
-    size_of,
-    uploader,
-)
+from gpuboost.training.parameters.assembly import recipe_from
+from gpuboost.training.parameters.base_learners import with_numbers
+from gpuboost.training.parameters.seeds import seed_of_run
+from gpuboost.training.parameters.threads import threads_of
+from gpuboost.training.placement.device_arrays import as_device_array, on_host, size_of, uploader
+from gpuboost.training.placement.devices import backend_of, checked_choice, device_choice
 from gpuboost.training.placement.sharding import GPUS
 from gpuboost.training.row_sampling import check_rows_of, for_training_rows
 from gpuboost.training.rows import LabelledRows, eval_sets, labelled, numbers
-from gpuboost.training.seeds import seed_of_run
 from gpuboost.training.targets import TrainingTarget, check_facts_of_rows, checked_queries
 from gpuboost.training.train import Job
 from gpuboost.types import Ensemble
@@ -70,12 +64,12 @@ def job(
     """
     target = with_offsets(target, start)
     values, place = size_of(rows.x)
-    choice, threads = machine(params, values, place), min(parameters.threads(params["n_jobs"]), processors())
-    run, plain = _run(params, rows, target, start)
+    choice, threads = device_choice(params, values, place), min(threads_of(params["n_jobs"]), processors())
+    run, plain = _initial_state(params, rows, target, start)
     by_column = ByColumn.of_rows(params, rows.x, None if start is None else start.columns)
     first = 0 if start is None else rounds_before(start)
     size = len(target.y), rows.x.shape[1]
-    recipe = parameters.recipe(params, target.loss, *size, by_column, first=first, counted=target.rows.n_counted)
+    recipe = recipe_from(params, target.loss, *size, by_column, first=first, counted=target.rows.n_counted)
     refuse_shrunk_offsets(recipe, target.rows, start)
     check_custom_loss(recipe, target.y, target.rows.group)
     check_facts_of_rows(target)
@@ -120,20 +114,23 @@ def job(
 
 
 class _Parts(NamedTuple):
-    """The rows to learn from and the rows to watch, with categories encoded as the recipe asks."""
+    """The training rows and the eval sets, with categories encoded as the recipe says."""
 
     features: Features
     recipe: Recipe
     target: TrainingTarget
     eval_sets: tuple[RawEvalSet, ...]
-    learn: NDArray[np.int64] | None  # numbers of the rows to learn from; None: all
+    learn: NDArray[np.int64] | None  # numbers of the training rows among those of X; None: all
 
 
 def _parted(
     params: Mapping[str, Any], inputs: Features, recipe: Recipe, target: TrainingTarget, start: Start | None,
     eval_set: Any, on: str, grouping: GroupingOptions,
 ) -> _Parts:  # fmt: skip
-    """Rows to watch come from the eval set, or from the training rows by ``validation_fraction``. on: a device."""
+    """The training rows, and the eval sets: those given, or a ``validation_fraction`` of the training rows.
+
+    on: the device that encodes the eval sets. Raises RecipeError if both are given.
+    """
     fraction = params["validation_fraction"]
     if fraction is None:
         inputs, recipe = with_encoding(params, inputs, recipe, target, start, grouping)
@@ -161,12 +158,12 @@ def _check_start(recipe: Recipe, target: TrainingTarget, start: Start | None, co
         raise RecipeError(f"base_learner: the model to continue holds {kind}, and a model holds one or the other.")
 
 
-def _run(
+def _initial_state(
     params: Mapping[str, Any], rows: LabelledRows, target: TrainingTarget, start: Start | None
 ) -> tuple[CheckpointState, Fingerprint]:
-    """The initial state of the fit: its seed, its data, and the rounds that were done before; and its data alone."""
-    of = target.rows
-    data = fingerprint(rows.x.shape[1], target.y, of.weight, of.offset, of.pairs, of.position)
+    """The state that the fit begins with (seed, fingerprint, rounds done before), and the fingerprint of its rows."""
+    facts = target.rows
+    data = fingerprint(rows.x.shape[1], target.y, facts.weight, facts.offset, facts.pairs, facts.position)
     if start is None or start.run is None:
         first = 0 if start is None else start.ensemble.n_rounds
         return CheckpointState(seed_of_run(params), first, data), data

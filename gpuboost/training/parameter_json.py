@@ -111,7 +111,7 @@ def _is_item(value: Any) -> bool:
 
 
 def _policy_to_json(policy: Any) -> dict[str, Any]:
-    """Class and fields. Raises TypeError if one is no part of a model: a number for each training row, a function."""
+    """Class and fields. Raises TypeError for a policy that a model cannot hold: with a function, or a number by row."""
     held = {field.name: getattr(policy, field.name) for field in fields(policy)}
     held = {name: value for name, value in held.items() if not _is_left_out(policy, name, value)}
     if declared(SamplingTraits, policy).n_rows is not None:

@@ -61,7 +61,7 @@ def check_columns(y: NDArray[Any], loss: Loss) -> None:
         raise InputError(f"y: the model has {targets} target(s) for each row; got shape {y.shape}.")
 
 
-def of_lists(rows: LabelledRows, pairs: Any, pairs_weight: Any, position: Any) -> LabelledRows:
+def with_list_facts(rows: LabelledRows, pairs: Any, pairs_weight: Any, position: Any) -> LabelledRows:
     """The rows with checked pairs of them, and positions. Raises InputError, see ``data.pairs``."""
     n, group = rows.metadata.n_rows, rows.metadata.group
     checked_pairs, places = check_pairs(pairs, pairs_weight, n, group), check_position(position, n)

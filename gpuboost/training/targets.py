@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 
 from gpuboost import losses
-from gpuboost.arguments import is_one_of
+from gpuboost.arguments import as_float, is_one_of
 from gpuboost.data.labels import whole_labels
 from gpuboost.data.queries import check_query_weight
 from gpuboost.data.row_metadata import RowMetadata
@@ -24,7 +24,6 @@ from gpuboost.losses.protocol import Loss, debiases, is_list_loss, needs_pairs
 from gpuboost.losses.registry import may_have_columns
 from gpuboost.losses.start_values import needs_one_score
 from gpuboost.records import dataclass
-from gpuboost.training.parameters import as_float
 from gpuboost.training.rows import LabelledRows
 
 Floats = NDArray[np.float64]
@@ -54,11 +53,7 @@ def regression(loss: Any, rows: LabelledRows) -> TrainingTarget:
     loss_object = _regression_loss(loss)
     loss_object = of_columns(loss_object, rows.y.shape[1]) if rows.y.ndim == 2 else loss_object
 
-    def encode(y: NDArray[Any]) -> Floats:
-        values = as_numbers(y)
-        loss_object.check_target(values)
-        return values
-
+    encode = partial(_checked_numbers, loss_object)
     return TrainingTarget(loss_object, encode(rows.y), _without_queries(rows.metadata), None, encode)
 
 
@@ -81,13 +76,15 @@ def ranking(loss: Any, rows: LabelledRows) -> TrainingTarget:
     if rows.y.ndim == 2:
         raise InputError(f"y: a ranking has one label for each row; got shape {rows.y.shape}.")
     checked_queries(rows.metadata)
-
-    def encode(y: NDArray[Any]) -> Floats:
-        values = as_numbers(y)
-        loss_object.check_target(values)
-        return values
-
+    encode = partial(_checked_numbers, loss_object)
     return TrainingTarget(loss_object, encode(rows.y), rows.metadata, None, encode)
+
+
+def _checked_numbers(loss: Loss, y: NDArray[Any]) -> Floats:
+    """y as float64. Raises InputError if it does not hold numbers, or some are outside the loss's domain."""
+    values = as_numbers(y)
+    loss.check_target(values)
+    return values
 
 
 def checked_queries(rows: RowMetadata) -> NDArray[Any]:
@@ -102,7 +99,7 @@ def checked_queries(rows: RowMetadata) -> NDArray[Any]:
 
 
 def check_facts_of_rows(target: TrainingTarget) -> None:
-    """Raise RecipeError or InputError if the loss lacks pairs, or looks at no pairs or positions that are given."""
+    """Raise InputError if the loss needs pairs and there are none, RecipeError if it has no use for given facts."""
     has_pairs, needed = target.rows.pairs is not None, needs_pairs(target.loss)
     if needed and not has_pairs:
         raise InputError(
@@ -179,10 +176,12 @@ def _labels(loss: Loss, class_weight: Any, rows: LabelledRows) -> TrainingTarget
             f"{shown(class_weight)}. Use sample_weight."
         )
     classes = np.arange(loss.n_outputs)
-    return TrainingTarget(loss, _indicator(rows.y), _without_queries(rows.metadata), classes, partial(_encoded, loss))
+    return TrainingTarget(
+        loss, _indicator(rows.y), _without_queries(rows.metadata), classes, partial(_encoded_labels, loss)
+    )
 
 
-def _encoded(loss: Loss, y: NDArray[Any]) -> Floats:
+def _encoded_labels(loss: Loss, y: NDArray[Any]) -> Floats:
     values = _indicator(y)
     loss.check_target(values)
     return values

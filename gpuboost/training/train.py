@@ -29,10 +29,11 @@ from gpuboost.reports.report import FitReport, asks_for_theory, verdict
 from gpuboost.reports.sampling import SamplingRecord
 from gpuboost.sampling import EveryRow
 from gpuboost.state import RunningScores
-from gpuboost.training.callbacks import Monitoring, RawEvalSet, measure
 from gpuboost.training.checkpoint import CheckpointRecorder, CheckpointState
 from gpuboost.training.diverging import RiseCheck, may_diverge
 from gpuboost.training.fit_record import FitRecord, FitRecorder, PastFits
+from gpuboost.training.measures import measure
+from gpuboost.training.monitoring import Monitoring, RawEvalSet
 from gpuboost.training.rows import bin_rows, weight_of, with_values
 from gpuboost.types import Array, Component, Ensemble, Evaluate, FittedTree, Progress, TrainingSet
 from gpuboost.watch.callbacks import Watchers
@@ -168,7 +169,7 @@ def _follower(job: Job, data: TrainingSet, watchers: Watchers) -> Follower:
 
 
 def _seen_by_metrics_alone(job: Job, watchers: Watchers) -> bool:
-    """True if nothing looks at more of a round than its trees and the metrics of eval sets."""
+    """True if watchers and execution need no more of a round than its trees and the metrics of eval sets."""
     return type(job.recipe.execution) is Serial and not watchers.need_every_round()
 
 
@@ -178,7 +179,7 @@ def _reports_more(job: Job) -> bool:
 
 
 def _in_rounds(job: Job, watch: Follower) -> Evaluate:
-    """The evaluation as a part of the rounds, where the machine records it; else nothing, and ``watch`` evaluates."""
+    """The verb that evaluates within a round, on backends that record it; else a no-op, and ``watch`` evaluates."""
     plain = job.recipe.base_learner is None and type(job.recipe.execution) is Serial
     if job.backend.offers.recorded_metrics and plain and watch.evaluation.recordable:
         return watch.evaluation.record
@@ -186,16 +187,16 @@ def _in_rounds(job: Job, watch: Follower) -> Evaluate:
 
 
 def _boosting(job: Job, watch: Follower, records: _Records) -> Callable[..., Ensemble]:
-    """``boost``, as far as it shows its rounds to others than the watch."""
+    """``boost``, with the evaluation in its rounds, and with drawn gradients for records that need them."""
     evaluate, expect = _in_rounds(job, watch), watch.evaluation.expect
     return partial(boost, evaluate=evaluate, expect=expect, show_drawn=records.read_drawn)
 
 
 def _together(job: Job, watchers: Watchers, watch: Follower, records: _Records) -> int:
-    """Number of rounds that may be done before the first of them is looked at.
+    """Number of rounds that a backend may do in one call, before the first of them is shown to the watchers.
 
-    A host evaluates each round at once, but those after a stop have been done in vain. Its edges are measured by the
-    gradients of every round.
+    As many as are shown together where a device evaluates, or watchers or records need every round. Else as many as
+    possible, but fewer with early stopping, since the rounds after the stop are dropped.
     """
     if job.backend.offers.metrics or not _seen_by_metrics_alone(job, watchers) or records.edges.measured:
         return watch.together

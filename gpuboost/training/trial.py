@@ -19,11 +19,12 @@ from gpuboost.learners.selection import SelectionTraits, prepared
 from gpuboost.recipe import Recipe
 from gpuboost.records import declared
 from gpuboost.reports.report import Verdict, refused, verdict
-from gpuboost.training import parameters
 from gpuboost.training.alternatives import sound_alternative
-from gpuboost.training.base_learners import with_numbers
 from gpuboost.training.constraints.by_column import ByColumn
 from gpuboost.training.features import features, training_set
+from gpuboost.training.parameters.assembly import recipe_from
+from gpuboost.training.parameters.base_learners import with_numbers
+from gpuboost.training.parameters.threads import threads_of
 from gpuboost.training.row_sampling import check_rows_of
 from gpuboost.training.rows import LabelledRows
 from gpuboost.training.targets import TrainingTarget
@@ -52,7 +53,7 @@ def _verdict(params: Mapping[str, Any], rows: LabelledRows, target: TrainingTarg
         stops = params["early_stopping_rounds"] is not None or stops_early(params["callbacks"])
         by_column = ByColumn.of_rows(params, rows.x)
         size = len(target.y), rows.x.shape[1]
-        recipe = parameters.recipe(params, target.loss, *size, by_column, counted=target.rows.n_counted)
+        recipe = recipe_from(params, target.loss, *size, by_column, counted=target.rows.n_counted)
         check_rows_of(recipe.sampling, len(target.y))
     except RecipeError as error:
         return refused(error)
@@ -77,7 +78,7 @@ def _try_base_learner(params: Mapping[str, Any], recipe: Recipe, rows: LabelledR
     on_device = rows.x.device is not None if isinstance(rows.x, Dataset) else isinstance(rows.x.matrix, DeviceMatrix)
     if recipe.base_learner is None or on_device:
         return
-    threads = parameters.threads(params["n_jobs"])
+    threads = threads_of(params["n_jobs"])
     binned = features(params, rows.x, target.rows.weight, None, threads)
     backend = backends.get("cpu", threads)
     recipe = with_numbers(recipe, binned.columns.names)
@@ -99,7 +100,7 @@ def _try_selection(params: Mapping[str, Any], recipe: Recipe, rows: LabelledRows
         return
     is_categorical = data.columns.is_categorical if isinstance(data, Dataset) else _categorical(params, data)
     if is_categorical.any():
-        threads = parameters.threads(params["n_jobs"])
+        threads = threads_of(params["n_jobs"])
         cuts = features(params, data, target.rows.weight, None, threads).cuts
         prepared(recipe.learners, cuts, cuts.n_features)
 

@@ -52,7 +52,6 @@ class Measure:
     """A metric, bound to the loss whose scores it is to judge."""
 
     name: str
-    greater_is_better: bool
     of: Callable[[Array, TrainingSet], float]  # (k, n) scores, and the rows they are of
     begin: Callable[[Array, TrainingSet], Pending] | None = None  # the same without waiting, where a device can
     in_rounds: MeasureInRounds | None = None  # the same as a part of the rounds of a training, where a device can

@@ -71,7 +71,7 @@ approach(const u32 *scores, i32 n, u64 *sums, u32 *arrived, Threshold *threshold
 {
     __shared__ u64 of_warp[3][8];
     const Threshold found = *threshold;
-    if (found.settled)
+    if (found.done)
         return;
     const f64 mu = 1.0 / found.rho, low = found.floor * mu, scale = scale_for(mu, n);
     i64 above = 0, below = 0, between = 0;
@@ -115,7 +115,7 @@ extern "C" __global__ void __launch_bounds__(COUNT_THREADS, 2)
 refine(const u32 *scores, i32 n, i32 level, i32 span, u64 *counts, u32 *arrived, Threshold *threshold)
 {
     __shared__ Desk desk;
-    if (threshold->settled)
+    if (threshold->done)
         return;
     const u32 prefix = threshold->bits;
     const i32 shift = level == 1 ? 20 : 9, low_bits = level == 1 ? 9 : 0, places = 1 << (shift - low_bits);

@@ -24,7 +24,7 @@ struct Threshold {
     f64 unit;               // what a count is in the unit of ``need``: TRIMMING: a significand at the threshold; else 1
     i64 rows_above, rows_below; // *_THRESHOLD: rows with p = 1 and p = floor at the last step; GOSS: rows above it
     u32 bits;               // of the threshold: those known so far
-    i32 kind, settled;      // settled: nothing is left to look for
+    i32 kind, done;         // done: 1 once the search has ended
     i32 spare;
 };
 
@@ -203,7 +203,7 @@ static __device__ void first_guess(const u64 *counts, i64 n, f64 rate, f64 floor
     } else if (need > floor * (f64)n) {
         const Guess found = guess_at(best >= 0 ? best : least, counts, n, floor, rows, sums);
         made.rho = (need - found.above - floor * found.below) / found.between;
-        made.settled = 0;
+        made.done = 0;
     }
     *threshold = made;
 }
@@ -220,7 +220,7 @@ static __device__ __forceinline__ void newton_step(i64 above, i64 below, i64 bet
     const f64 rest = threshold->need - (f64)above - threshold->floor * (f64)below;
     const bool same = above == threshold->rows_above && below == threshold->rows_below;
     if (same || !(rest > 0.0 && between > 0)) {
-        threshold->settled = 1;
+        threshold->done = 1;
         return;
     }
     threshold->rho = rest / ((f64)between * (1.0 / scale));
@@ -271,7 +271,7 @@ static __device__ void descend(const u64 *counts, i32 level, Desk &desk, Thresho
         threshold->rows_above = (i64)(above + whole.up_to(last - at) - counts[at]);
     } else if (total == 0.0) { // no row has a score: all of them are the heaviest
         threshold->bits = 0;
-        threshold->settled = 1;
+        threshold->done = 1;
     } else if (rough) {
         threshold->unit = power_of_two((at >> 3) - 150);
         threshold->need = need - (sums.up_to(last - at) - sum_of(counts, at));

@@ -20,7 +20,7 @@ from support.examples import daily
 import gpuboost as gb
 from gpuboost.backends.cuda.device.gpus import open_gpu
 from gpuboost.learners import CategoricalRidge, Linear, LinearTree, Spline, TensorSpline, Tree
-from gpuboost.training.base_learners import not_on_gpus
+from gpuboost.training.parameters.base_learners import not_on_gpus
 
 FAMILIES = [
     Linear(),

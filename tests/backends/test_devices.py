@@ -16,7 +16,7 @@ import gpuboost as gb
 from gpuboost.backends.cuda.device import gpus
 from gpuboost.backends.cuda.device.gpus import driver_version, gpu_of, use
 from gpuboost.backends.devices import AUTO_CELLS, Device, choose, usable_threads
-from gpuboost.training.parameters import threads
+from gpuboost.training.parameters.threads import threads_of
 
 H100, OLD = (b"NVIDIA H100", 80 << 30, 9, 0), (b"GeForce GTX 1080", 8 << 30, 6, 1)
 
@@ -206,5 +206,5 @@ def test_threads_can_be_limited_from_outside(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_n_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gpuboost.training.parameters.usable_threads", lambda: 8)
-    assert [threads(n) for n in (None, -1, -2, -8, -20, 1, 12)] == [8, 8, 7, 1, 1, 1, 12]
+    monkeypatch.setattr("gpuboost.training.parameters.threads.usable_threads", lambda: 8)
+    assert [threads_of(n) for n in (None, -1, -2, -8, -20, 1, 12)] == [8, 8, 7, 1, 1, 1, 12]

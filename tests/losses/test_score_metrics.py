@@ -24,7 +24,7 @@ from gpuboost.losses.averages import exact_sum
 from gpuboost.losses.per_output import PerOutput
 from gpuboost.scoring import curves
 from gpuboost.training import train
-from gpuboost.training.callbacks import measure
+from gpuboost.training.measures import measure
 from gpuboost.types import TrainingSet
 
 Array = np.ndarray

@@ -16,7 +16,7 @@ import gpuboost as gb
 from gpuboost.cli import main
 from gpuboost.data.row_metadata import RowMetadata
 from gpuboost.errors import InputError, RecipeError
-from gpuboost.training import automatic
+from gpuboost.training.parameters import automatic
 
 AUTO: dict[str, Any] = {"n_estimators": "auto", "learning_rate": "auto"}
 FEW: dict[str, Any] = {

@@ -336,7 +336,7 @@ class TestEvaluation:
             scores[tree.output] += factor * tree.value[0]
 
         sets = [EvalSet("late", rows, np.zeros((1, 2))), EvalSet("early", rows, np.ones((1, 2)))]
-        gap = Measure("gap", False, lambda scores, data: float(np.abs(scores[0] - data.y).max()))
+        gap = Measure("gap", lambda scores, data: float(np.abs(scores[0] - data.y).max()))
         evaluation = Evaluation(sets, [gap], add_tree)
         assert evaluation(progress(0)) == {"late": {"gap": pytest.approx(2.9)}, "early": {"gap": pytest.approx(1.9)}}
         assert evaluation(progress(1)) == {"late": {"gap": pytest.approx(2.8)}, "early": {"gap": pytest.approx(1.8)}}

@@ -27,7 +27,7 @@ from gpuboost.recipe import Recipe
 from gpuboost.reports.report import verdict
 from gpuboost.sampling import GOSS, MVS, ImportanceSampling, UniformSampling
 from gpuboost.steps import ConstantStep, GradientStep, NewtonStep, QuantileStep, Step
-from gpuboost.training.parameters import recipe as recipe_of
+from gpuboost.training.parameters.assembly import recipe_from
 from gpuboost.types import Gradients, Limits, Sample, TrainingSet
 
 LIMITS = Limits(16, 4, reg_lambda=0.0)
@@ -265,13 +265,13 @@ def test_without_langevin_nothing_of_this_is_asked() -> None:
 )
 def test_the_automatic_step_is_the_gradients(loss: str, step: Step) -> None:
     params = gb.GradientBoostingRegressor(langevin=Langevin()).get_params(deep=False)
-    assert recipe_of(params, losses.get(loss), 100).step == step
+    assert recipe_from(params, losses.get(loss), 100).step == step
 
 
 def test_leaves_are_plain_averages_unless_told_otherwise() -> None:
     def ridge(loss: Loss, **params: Any) -> float:
         made = gb.GradientBoostingRegressor(**params).get_params(deep=False)
-        return recipe_of(made, loss, 100).growth.limits.reg_lambda
+        return recipe_from(made, loss, 100).growth.limits.reg_lambda
 
     squared, lists = losses.SquaredError(), losses.get("lambdamart")
     assert ridge(squared) == 3.0

@@ -68,12 +68,12 @@ class OneCall:
         return columns, rows[4], nodes, 1, limits[1], criterion[0], leaf_of_row, fields, sums
 
     def differs(self, outputs: int) -> bool:
-        """True if the trees of so many outputs draw from different streams."""
+        """True if there are several outputs, and the streams of cuts or noise differ between their trees."""
         rules = NodeRules(*self.arguments[-1])
         return outputs > 1 and (len(rules.cuts) > 0 or len(rules.noise) > 0)
 
     def begin(self, rounds: int) -> None:
-        """Call this before such a call: the next ``TreeGrower.grow`` then clears the whole table.
+        """Prepare streams for the next call of the kernel, and let the next ``TreeGrower.grow`` clear the whole table.
 
         rounds: from the one whose streams the arguments were made for to the first of the call.
         """
@@ -141,7 +141,7 @@ class TreeGrower:
         self._search.draw_by(candidates, output)
 
     def in_one_call(self) -> OneCall | None:
-        """None if trees take several calls, or several threads."""
+        """The arguments of the kernel that grows such trees; None if a tree takes several calls or several threads."""
         limits, levels = self._limits, self._small_levels()
         if levels is None or len(self._tree.node) != self._most:
             return None

@@ -46,7 +46,7 @@ ROUNDING = 4  # times as many rows before gradients are rounded by several threa
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeptGrower:
-    """A grower that has finished a tree, and serves for the next one of the same rows, candidates and limits."""
+    """A grower that has finished a tree, kept for the next one of the same rows, candidates and limits."""
 
     grower: TreeGrower
     bins: Bins
@@ -59,7 +59,7 @@ class KeptGrower:
     def of(
         cls, grower: TreeGrower, data: TrainingSet, target: Target, candidates: Candidates, limits: Limits
     ) -> KeptGrower | None:
-        """None if the rows are many, so that time does not matter, or if they or the features differ by tree."""
+        """The kept grower; None for many rows, or if rows or features are drawn for each tree."""
         drawn = candidates.by_tree is not None or target.rows is not None
         if drawn or data.n_rows > PACKED_ROWS:
             return None
@@ -83,6 +83,12 @@ def _differ_by_streams(one: Candidates, other: Candidates) -> bool:
         for of in (one, other)
     ]
     return plain and draws[0] == draws[1] and np.array_equal(one.features, other.features)
+
+
+def _restricts_cuts(candidates: Candidates, limits: Limits) -> bool:
+    """True if not every cut may split a node, or if more than the gain chooses, so that columns are not searched."""
+    by_limits = limits.min_samples_leaf > 1 or limits.symmetric or limits.bounded or limits.forced is not None
+    return by_limits or candidates.root is not None or candidates.chooses_by_more or candidates.cuts is not None
 
 
 class CpuGrowth:
@@ -113,9 +119,9 @@ class CpuGrowth:
     def for_rounds(
         self, data: TrainingSet, target: Target, candidates: Candidates, limits: Limits
     ) -> TreeGrower | None:
-        """A grower for trees like the last one, of other gradients and of whatever rows and features are drawn.
+        """A grower for trees that differ from the last one in their gradients, and in drawn rows and features.
 
-        None if a kernel cannot draw them, or if no grower was kept.
+        None if no kernel makes these draws, or if no grower was kept.
         """
         workspace = self._workspaces.take()
         self._workspaces.give_back(workspace)
@@ -130,7 +136,7 @@ class CpuGrowth:
         return self._for_draws(data, candidates, limits, workspace, of_rows=target.rows is not None)
 
     def could_keep(self, data: TrainingSet, target: Target, candidates: Candidates, limits: Limits) -> bool:
-        """True of stumps of small dense data, whose grower ``keep_stumps`` keeps for the next ones."""
+        """True for stumps of small dense data, whose grower ``keep_stumps`` can keep for the next ones."""
         every = target.rows is None and candidates.by_tree is None and candidates.root is None
         small = isinstance(data.bins, DenseBins) and self._small_stumps.suit(data, candidates, None, self._pool)
         return every and small and cpu_stump.suits(limits)
@@ -162,29 +168,28 @@ class CpuGrowth:
         self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits,
         workspace: Workspace,
     ) -> Structure:  # fmt: skip
-        some_cuts = limits.min_samples_leaf > 1 or limits.symmetric or candidates.root is not None
-        some_cuts = some_cuts or candidates.chooses_by_more or candidates.cuts is not None or limits.bounded
-        some_cuts = some_cuts or limits.forced is not None
+        """A tree for which there is no kept grower: a stump if it can be one, else by sorted columns or histograms."""
+        restricted = _restricts_cuts(candidates, limits)
         free = not limits.bounded and limits.interactions is None and limits.forced is None
         is_kept = self.keeps_stumps and self.could_keep(data, target, candidates, limits)
         if target.rows is None and free and cpu_stump.suits(limits) and not is_kept:
-            stump = self._stump(data, target, output, candidates, limits, workspace, some_cuts=some_cuts)
+            stump = self._stump(data, target, output, candidates, limits, workspace, restricted=restricted)
             if stump is not None:
                 return stump
-        by_column = None if some_cuts else self._columns_of(data)
+        by_column = None if restricted else self._columns_of(data)
         return self._tree(data, target, output, candidates, limits, by_column, workspace)
 
     def _stump(
         self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits,
-        workspace: Workspace, *, some_cuts: bool,
+        workspace: Workspace, *, restricted: bool,
     ) -> Structure | None:  # fmt: skip
-        """None if sorted columns are searched instead, which need all cuts to compete."""
+        """A tree of one split; None if sorted columns are searched instead, for which all cuts must compete."""
         bitmaps = self._bitmaps_of(data.bins)
         few = cpu_stump.by_columns(data.bins, bitmaps, candidates)
         if few and self._small_stumps.suit(data, candidates, bitmaps, self._pool):
             known = bitmaps, self._laid_out(data.bins), self._scales, workspace
             return grow_small_stump(data, target, output, candidates, limits, *known)
-        if not (few or some_cuts or self._columns_of(data) is None):
+        if not (few or restricted or self._columns_of(data) is None):
             return None
         some = len(candidates.features) < data.bins.shape[1]  # rows would have to be laid out for these alone
         by_row = None if few or some else self._layout_of(data.bins, data.cuts, candidates, by_column=False)

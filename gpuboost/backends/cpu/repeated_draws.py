@@ -38,7 +38,10 @@ class DrawVerbs(NamedTuple):
 
     @classmethod
     def of(cls, verbs: list[tuple[Any, ...]], gradients: Gradients) -> DrawVerbs | None:
-        """None if the second did not weigh the gradients by what the first drew, or the kernel has not its rule."""
+        """The verbs ``sample`` or ``draw``, and ``weigh``, of a round.
+
+        None if the gradients were not weighed by what was drawn, or if no kernel has the rule.
+        """
         (name, sample, *given, key), (_, weighed, of_gradients, of_sample) = verbs
         if of_gradients is not gradients or of_sample is not sample:
             return None

@@ -8,10 +8,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.backends.cpu.repeated_draws import DrawVerbs
-from gpuboost.types import FittedTree, Gradients, Limits, Noise
+from gpuboost.types import Candidates, FittedTree, Gradients, Limits, Noise, Target, TrainingSet
 
 Noted: TypeAlias = list[tuple[Any, ...]]
 """Verbs in their order: the name of each, what it returned, and what it was given"""
+
+
+class GrowthArguments(NamedTuple):
+    """Arguments of ``grow`` that the trees of a round share."""
+
+    data: TrainingSet
+    target: Target
+    candidates: Candidates
+    limits: Limits
 
 
 class RoundVerbs(NamedTuple):
@@ -20,7 +29,7 @@ class RoundVerbs(NamedTuple):
     gradients: Gradients  # the arrays are written to
     run: Any  # the loss's kernel, and its arguments
     of_run: tuple[Any, ...]
-    of_growth: tuple[Any, ...]  # data, target, candidates and limits
+    of_growth: GrowthArguments
     draw: DrawVerbs | None  # of rows
     noise: tuple[Noise | None, Noise | None]  # on the gradients that trees are grown from, and on leaf values
     scores: NDArray[np.float64]  # to which trees are added
@@ -28,13 +37,12 @@ class RoundVerbs(NamedTuple):
 
     @property
     def limits(self) -> Limits:
-        limits: Limits = self.of_growth[3]
-        return limits
+        return self.of_growth.limits
 
     @property
     def draws(self) -> bool:
         """True if rows or features are drawn."""
-        return self.draw is not None or self.of_growth[2].by_tree is not None
+        return self.draw is not None or self.of_growth.candidates.by_tree is not None
 
     @property
     def is_noisy(self) -> bool:
@@ -43,14 +51,14 @@ class RoundVerbs(NamedTuple):
 
     @property
     def may_warn(self) -> bool:
-        """True if the report may warn of rows that are never drawn, which it has to see for that."""
-        draw, own_leaves = self.draw, self.of_growth[1].own_leaves
+        """True if the report needs the draw of every round, for a warning of rows that are never drawn."""
+        draw, own_leaves = self.draw, self.of_growth.target.own_leaves
         return draw is not None and draw.rule is not None and draw.kappa == 0.0 and own_leaves
 
     @property
     def version(self) -> int:
         """The number of the round."""
-        return int(self.of_growth[1].version)
+        return self.of_growth.target.version
 
     @classmethod
     def of(cls, verbs: Noted, trees: tuple[FittedTree, ...]) -> RoundVerbs | None:
@@ -83,7 +91,7 @@ class _Disturbed(NamedTuple):
 
 
 def _disturbed(verbs: Noted, gradients: Gradients) -> _Disturbed | None:
-    """None if a verb was given other gradients or rows than those of the ones before it."""
+    """The gradients of trees after draw and noise; None if a verb was given other gradients or rows than these."""
     draw = noise = rows = None
     if [verb[0] for verb in verbs[:2]] in (["sample", "weigh"], ["draw", "weigh"]):
         draw, rows = DrawVerbs.of(verbs[:2], gradients), verbs[0][1].rows
@@ -101,8 +109,8 @@ def _disturbed(verbs: Noted, gradients: Gradients) -> _Disturbed | None:
 def _of_trees(
     verbs: Noted, trees: tuple[FittedTree, ...], gradients: Gradients, of_tree: Gradients,
     scores: NDArray[np.float64],
-) -> tuple[tuple[Any, ...], Noise | None] | None:  # fmt: skip
-    """Data, target, candidates and limits of the growth of a round's trees, and the noise on their leaf values.
+) -> tuple[GrowthArguments, Noise | None] | None:  # fmt: skip
+    """The arguments of the growth of a round's trees, and the noise on their leaf values.
 
     None if a verb was given anything but what the ones before it returned. of_tree: what trees are grown from.
     """
@@ -127,4 +135,4 @@ def _of_trees(
             (*of_values, *of_step[:2]), (noise, structure, gradients, limits, scores, tree), strict=True
         ):
             same = same and argument is wanted
-    return ((data, target, candidates, limits), noise) if same else None
+    return (GrowthArguments(data, target, candidates, limits), noise) if same else None

@@ -23,11 +23,7 @@ class ArrayGradients:
     @recorded_verb()
     def gradients(self, loss: ArrayLoss, scores: Array, data: TrainingSet, curvature: float | None) -> DeviceGradients:
         """See the verb."""
-        made, scratch = self._targets.room(*scores.shape)
-        rows = self._targets.rows_of(data)
-        self._runtime.beyond(lambda: self._write(made, loss, scores, data, curvature))
-        self._targets.measure(made.g, made.h, rows, made.states, scratch)
-        return DeviceGradients(made.g, made.h, rows.times, states=made.states)
+        return self._targets.written(data, scores.shape, lambda made: self._write(made, loss, scores, data, curvature))
 
     def mean_loss(self, loss: ArrayLoss, scores: Array, y: Array, weight: Array | None) -> float:
         """See ``loss_value``; waits for it."""

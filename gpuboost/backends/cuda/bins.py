@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.backends.cuda.device.grids import block_count
 from gpuboost.backends.cuda.device.kernels import Kernels, Launcher
 from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.backends.cuda.trees.plan import bytes_of_bins, tile_width
@@ -167,7 +168,7 @@ class Binner:
         return self._lay_entries(SparseBins(*binning_sparse.sparse_bins(*entries, cuts.thresholds, alone, 1)))
 
     def _grid(self, count: int, tiles: int | None = None) -> tuple[int, ...]:
-        blocks = max(1, min(-(-count // THREADS), 8 * self._runtime.sm_count))
+        blocks = block_count(self._runtime, count, THREADS)
         return (blocks,) if tiles is None else (blocks, tiles)
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from gpuboost.backends.cuda.array_cache import ArrayCache
 from gpuboost.backends.cuda.bins import DeviceBins
+from gpuboost.backends.cuda.device.grids import block_count
 from gpuboost.backends.cuda.device.kernels import Kernels
 from gpuboost.backends.cuda.device.round import RecordedRound, recorded_verb
 from gpuboost.backends.cuda.device.runtime import Runtime
@@ -115,7 +116,7 @@ class CudaSmoothing(Penalised):
         sent = self._runtime.upload(np.concatenate(parts))
         sections = [sent[a:b] for a, b in pairwise(begins)]
         self._kernel("add_cells")(
-            (max(1, min(-(-on_device.n // ADD_THREADS), 8 * self._runtime.sm_count)),), (ADD_THREADS,),
+            (block_count(self._runtime, on_device.n, ADD_THREADS),), (ADD_THREADS,),
             grids=sections[1].view(np.int32), count=len(grids), tables=sections[2].view(np.int32),
             steps=sections[0].view(np.float64), columns=on_device.columns, n=on_device.n, scores=scores,
         )  # fmt: skip

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gpuboost.backends.cuda.array_cache import ArrayCache
+from gpuboost.backends.cuda.device.grids import block_count
 from gpuboost.backends.cuda.device.kernels import Kernels
 from gpuboost.backends.cuda.device.round import RecordedRound, recorded_verb
 from gpuboost.backends.cuda.device.runtime import Runtime
@@ -140,4 +141,4 @@ class Control:
         return {"rows": sample.rows, "m": sample.m, "drawn": True, **inverse}
 
     def _blocks(self, n: int, rows: int) -> tuple[int]:
-        return (max(1, min(-(-n // rows), 4 * self._runtime.sm_count)),)
+        return (block_count(self._runtime, n, rows, 4),)

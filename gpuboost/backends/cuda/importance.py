@@ -7,6 +7,7 @@ from math import inf
 import numpy as np
 
 from gpuboost.backends.cuda.array_cache import ArrayCache
+from gpuboost.backends.cuda.device.grids import block_count
 from gpuboost.backends.cuda.device.inputs import Input
 from gpuboost.backends.cuda.device.kernels import Kernels, Launcher
 from gpuboost.backends.cuda.device.round import RecordedRound, recorded_verb
@@ -30,7 +31,7 @@ COUNT_THREADS, COUNT_ROWS, LEAST_ROWS, APPROACH_ROWS = 512, 1 << 14, 2048, 4 * 2
 THRESHOLD_BYTES, SEEN_BYTES = 80, 16
 THRESHOLD = np.dtype(
     {
-        "names": ["rho", "floor", "kind", "settled"], "formats": ["f8", "f8", "i4", "i4"], "offsets": [0, 8, 68, 72],
+        "names": ["rho", "floor", "kind", "done"], "formats": ["f8", "f8", "i4", "i4"], "offsets": [0, 8, 68, 72],
         "itemsize": THRESHOLD_BYTES,
     }
 )  # fmt: skip
@@ -167,7 +168,7 @@ class Importance:
     def _given(self, kind: int, rho: float, floor: float) -> Array:
         """The record ``Threshold`` of threshold.cuh where nothing is searched."""
         record = np.zeros(1, THRESHOLD)
-        record["rho"], record["floor"], record["kind"], record["settled"] = rho, floor, kind, 1
+        record["rho"], record["floor"], record["kind"], record["done"] = rho, floor, kind, 1
         return self._runtime.upload(record.view(np.uint8))
 
     def _score(
@@ -206,4 +207,4 @@ class Importance:
         return max(LEAST_ROWS, min(COUNT_ROWS, -(-even // COUNT_THREADS) * COUNT_THREADS))
 
     def _blocks(self, n: int, rows: int) -> tuple[int]:
-        return (max(1, min(-(-n // rows), 4 * self._runtime.sm_count)),)
+        return (block_count(self._runtime, n, rows, 4),)

@@ -9,6 +9,7 @@ import numpy as np
 
 from gpuboost.backends.cuda.array_cache import ArrayCache
 from gpuboost.backends.cuda.bins import DeviceBins
+from gpuboost.backends.cuda.device.grids import block_count
 from gpuboost.backends.cuda.device.inputs import Input, KeyInput, RoundNoise
 from gpuboost.backends.cuda.device.kernels import Kernels
 from gpuboost.backends.cuda.device.round import WORDS, RecordedRound, recorded_verb
@@ -391,7 +392,7 @@ class Leaves:
         return self._rounds.buffer((name, size, output), lambda: self._runtime.zeros(size, dtype))
 
     def _by_nodes(self, capacity: int) -> tuple[int]:
-        return (max(1, min(-(-capacity // 32), 8 * self._runtime.sm_count)),)
+        return (block_count(self._runtime, capacity, 32),)
 
     def _blocks(self, threads: int) -> tuple[int]:
-        return (max(1, min(-(-threads // THREADS), 8 * self._runtime.sm_count)),)
+        return (block_count(self._runtime, threads, THREADS),)

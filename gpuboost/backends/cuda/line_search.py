@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from gpuboost.backends.cuda.array_cache import ArrayCache
 from gpuboost.backends.cuda.codegen.formulas import formulas
+from gpuboost.backends.cuda.device.grids import block_count
 from gpuboost.backends.cuda.device.kernels import Kernels
 from gpuboost.backends.cuda.device.radix_sort import RADIX, blocks_of_digits, chunks_of
 from gpuboost.backends.cuda.device.round import RecordedRound, recorded_verb
@@ -85,7 +86,7 @@ class LineSearch:
         sums = self._room("search", 2 * stretches, np.float64)
         lengths = self._room("lengths", LENGTH * groups, np.float64)
         left, arrived = self._room("left", 1, np.int32), self._room("search arrived", 1, np.uint32)
-        grid = max(1, min(stretches, 4 * self._runtime.sm_count))
+        grid = block_count(self._runtime, stretches, per_multiprocessor=4)
         room = self._arrays.nothing
         if k > 1:
             grid = max(1, min(grid, ROOM_BYTES // (24 * k * SEARCH_THREADS)))
@@ -154,7 +155,7 @@ class LineSearch:
         return self._rounds.buffer((name, size), lambda: self._runtime.zeros(max(1, size), dtype))
 
     def _blocks(self, items: int) -> tuple[int]:
-        return (max(1, min(-(-items // THREADS), 8 * self._runtime.sm_count)),)
+        return (block_count(self._runtime, items, THREADS),)
 
     def _chunks(self, chunks: int) -> tuple[int]:
-        return (max(1, min(chunks, 8 * self._runtime.sm_count)),)
+        return (block_count(self._runtime, chunks),)

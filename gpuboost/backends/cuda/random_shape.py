@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gpuboost.backends.cuda.array_cache import ArrayCache
+from gpuboost.backends.cuda.device.grids import block_count
 from gpuboost.backends.cuda.device.inputs import KeyInput, RoundKey
 from gpuboost.backends.cuda.device.kernels import Kernels
 from gpuboost.backends.cuda.device.round import RecordedRound
@@ -80,7 +81,7 @@ class RandomShapes:
         self._kernel("climb")((1,), (THREADS,), state=state, all=all_rows, nodes=nodes, sums=sums, counts=counts)
 
     def _blocks(self, threads: int) -> tuple[int]:
-        return (max(1, min(-(-threads // THREADS), 8 * self._runtime.sm_count)),)
+        return (block_count(self._runtime, threads, THREADS),)
 
 
 class _Features:

@@ -8,6 +8,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.backends.cuda.device.grids import block_count
 from gpuboost.backends.cuda.device.kernels import Kernels
 from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.types import Array
@@ -47,7 +48,7 @@ class RecordedValues:
                 result.dtype,
             )
         self._kernel("keep_result")(
-            (max(1, min(-(-words // THREADS), self._runtime.sm_count)),), (THREADS,),
+            (block_count(self._runtime, words, THREADS, 1),), (THREADS,),
             result=result.reshape(-1).view(np.uint32), n=words, number=self._number, slots=SLOTS,
             arrived=self._arrived, ring=self._ring,
         )  # fmt: skip

@@ -15,6 +15,7 @@ import numpy as np
 
 from gpuboost.backends.cuda.array_cache import ArrayCache
 from gpuboost.backends.cuda.codegen.formulas import probability_formulas, term_formulas
+from gpuboost.backends.cuda.device.grids import block_count
 from gpuboost.backends.cuda.device.kernels import Kernels
 from gpuboost.backends.cuda.device.launches import Launch
 from gpuboost.backends.cuda.device.radix_sort import RADIX, blocks_of_digits, chunks_of
@@ -291,7 +292,7 @@ class ScoreMetrics:
         return self._rooms[n]
 
     def _blocks(self, threads: int) -> tuple[int]:
-        return (max(1, min(-(-threads // THREADS), 8 * self._runtime.sm_count)),)
+        return (block_count(self._runtime, threads, THREADS),)
 
     def _chunks(self, chunks: int) -> tuple[int]:
-        return (max(1, min(chunks, 8 * self._runtime.sm_count)),)
+        return (block_count(self._runtime, chunks),)

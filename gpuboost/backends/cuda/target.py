@@ -12,6 +12,7 @@ import numpy as np
 from gpuboost.backends.cuda.array_cache import ArrayCache
 from gpuboost.backends.cuda.bins import DeviceBins
 from gpuboost.backends.cuda.codegen.formulas import formulas
+from gpuboost.backends.cuda.device.grids import block_count
 from gpuboost.backends.cuda.device.inputs import Input, KeyInput, RoundNoise
 from gpuboost.backends.cuda.device.kernels import Kernels, Launcher
 from gpuboost.backends.cuda.device.round import RecordedRound, recorded_verb
@@ -300,6 +301,16 @@ class Targets:
         """Memory for the gradients of n rows, and for their measurement: see ``scratch``."""
         return self._room(k, n), self.scratch(k, n)
 
+    def written(
+        self, data: TrainingSet, shape: tuple[int, int], write: Callable[[DeviceGradients], None]
+    ) -> DeviceGradients:
+        """Gradients that ``write`` puts into (k, n) arrays between the launches of a round, which is not replayed."""
+        made, scratch = self.room(*shape)
+        rows = self.rows_of(data)
+        self._runtime.beyond(lambda: write(made))
+        self.measure(made.g, made.h, rows, made.states, scratch)
+        return DeviceGradients(made.g, made.h, rows.times, states=made.states)
+
     # parts of the above
 
     def _multiplicity(self, m: Any) -> DeviceRows:
@@ -376,4 +387,4 @@ class Targets:
         return self._blocks(-(-n // rows))
 
     def _blocks(self, max_blocks: int) -> tuple[int]:
-        return (max(1, min(max_blocks, 4 * self._runtime.sm_count)),)
+        return (block_count(self._runtime, max_blocks, per_multiprocessor=4),)

@@ -12,6 +12,7 @@ import numpy as np
 
 from gpuboost import elementary
 from gpuboost.backends.host.threads import ThreadPool
+from gpuboost.backends.numerics.list_gradients import weighted_and_rounded
 from gpuboost.backends.numerics.position_bias import estimated, tracked_positions
 from gpuboost.backends.python_functions import registered
 from gpuboost.kernels.common.jit import kernel
@@ -22,7 +23,6 @@ from gpuboost.losses.ranking import NEAR
 from gpuboost.types import Array, PositionBias, TrainingSet
 
 BLOCK = 512  # lists whose costs are summed before blocks are
-SMALLEST = 1e-30  # below it float32 would be denormal, or close to it
 
 
 class UnbiasedRanking:
@@ -46,12 +46,7 @@ class UnbiasedRanking:
                 run(lists, rule, f, bias.plus, bias.minus, first, last, g, h)
 
         self._pool.run(part)
-        if curvature is not None:
-            h[:] = curvature
-        if data.weight is not None:
-            g, h = g * data.weight, h * data.weight
-        first, second = (np.where(np.abs(x) <= SMALLEST, 0.0, x).astype(np.float32)[None] for x in (g, h))
-        return first, second
+        return weighted_and_rounded(g, h, data, curvature)
 
     def position_bias(self, loss: DebiasingLoss, scores: Array, data: TrainingSet) -> PositionBias:
         """The estimates at these scores."""

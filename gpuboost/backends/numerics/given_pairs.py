@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from gpuboost.backends.numerics.list_gradients import weighted_and_rounded
 from gpuboost.elementary import exp_array
 from gpuboost.errors import InputError
 from gpuboost.losses.protocol import Loss
 from gpuboost.types import Array, TrainingSet
-
-SMALLEST = 1e-30  # below it float32 would be denormal, or close to it
 
 
 def derivatives(loss: Loss, scores: Array, data: TrainingSet, curvature: float | None) -> tuple[Array, Array]:
@@ -31,9 +30,4 @@ def derivatives(loss: Loss, scores: Array, data: TrainingSet, curvature: float |
     bend = (sigma * sigma * weight) * (small / ((1.0 + small) * (1.0 + small)))
     g = np.bincount(pairs.loser, pull, n) - np.bincount(pairs.winner, pull, n)
     h = np.bincount(pairs.loser, bend, n) + np.bincount(pairs.winner, bend, n)
-    if curvature is not None:
-        h = np.full(n, curvature)
-    if data.weight is not None:
-        g, h = g * data.weight, h * data.weight
-    first, second = (np.where(np.abs(x) <= SMALLEST, 0.0, x).astype(np.float32)[None] for x in (g, h))
-    return first, second
+    return weighted_and_rounded(g, h, data, curvature)

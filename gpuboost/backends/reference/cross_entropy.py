@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from gpuboost.backends.numerics.list_gradients import weighted_and_rounded
 from gpuboost.backends.numerics.random_numbers import uniform_bits
-from gpuboost.backends.reference.ranking import without_denormals
 from gpuboost.elementary import exp_array
 from gpuboost.keys import Key
 from gpuboost.losses.ranking import FARTHEST
@@ -37,11 +37,7 @@ def gradients(scores: Array, data: TrainingSet, curvature: float | None, key: Ke
     for begin, stop in pairwise(data.lists().tolist()):
         if stop - begin > 1:
             g[begin:stop], h[begin:stop] = _of_list(scores[0, begin:stop], phi[begin:stop], newton=curvature is None)
-    if curvature is not None:
-        h[:] = curvature
-    if data.weight is not None:
-        g, h = g * data.weight, h * data.weight
-    return Gradients(without_denormals(g)[None], without_denormals(h)[None], data.multiplicity)
+    return Gradients(*weighted_and_rounded(g, h, data, curvature), data.multiplicity)
 
 
 def powers_of(y: Array) -> Array:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from gpuboost.backends.numerics.list_gradients import weighted_and_rounded
 from gpuboost.elementary import exp_array, log, log_array
 from gpuboost.losses.protocol import DiscountedGain, ListLoss, weighs_precision
 from gpuboost.losses.ranking import FARTHEST, FURTHEST, NEAR, pair_derivatives
@@ -23,17 +24,12 @@ LANES = 16
 TALL, WIDE = 32, 512  # documents of a tile, and those below them
 SHARE, MARK = 2.0**44, 2.0**24  # 1 / step of sums of 1 / rank, and of marks
 LARGEST = 31  # gains are rounded to steps of 2^-31 of their range
-SMALLEST = 1e-30  # below it float32 would be denormal, or close to it
 
 
 def gradients(loss: ListLoss, scores: Array, data: TrainingSet, curvature: float | None) -> Gradients:
     """(1, n) float32 g and h, weighted."""
     g, h = lambdas(loss, data.y, scores[0], data.lists())
-    if curvature is not None:
-        h[:] = curvature
-    if data.weight is not None:
-        g, h = g * data.weight, h * data.weight
-    return Gradients(without_denormals(g)[None], without_denormals(h)[None], data.multiplicity)
+    return Gradients(*weighted_and_rounded(g, h, data, curvature), data.multiplicity)
 
 
 def list_losses(loss: ListLoss, scores: Array, data: TrainingSet) -> Array:
@@ -63,11 +59,6 @@ def lambdas(loss: ListLoss, y: Array, f: Array, query_start: Array) -> tuple[Arr
         if scale > 0.0:
             g[rows], h[rows] = _of_list(loss, gain[rows], scale, f[rows])
     return g, h
-
-
-def without_denormals(x: Array) -> Array:
-    """Float32, with 0 in place of numbers of at most ``SMALLEST`` in size: denormal ones and their neighbour."""
-    return np.where(np.abs(x) <= SMALLEST, 0.0, x).astype(np.float32)
 
 
 def by_score(f: Array, begin: int, stop: int) -> list[int]:

@@ -18,6 +18,7 @@ from math import pi, sqrt
 
 import numpy as np
 
+from gpuboost.backends.numerics.list_gradients import weighted_and_rounded
 from gpuboost.backends.numerics.random_numbers import gaussian_of, uniform_bits
 from gpuboost.backends.reference.ranking import (
     by_score,
@@ -25,7 +26,6 @@ from gpuboost.backends.reference.ranking import (
     document_gains,
     gains_of,
     scale_of,
-    without_denormals,
 )
 from gpuboost.elementary import exp
 from gpuboost.keys import Key
@@ -39,10 +39,7 @@ NU = 0.01  # added to the norm of a list's scores, so that the projection is bou
 def smoothed_gradients(loss: SmoothedLoss, scores: Array, data: TrainingSet, curvature: float, key: Key) -> Gradients:
     """(1, n) float32 g and h, weighted; h is ``curvature``. Number i of stream ``key / draw`` is the noise of row i."""
     g = estimate(loss, data.y, scores[0], data.lists(), key)
-    h = np.full(len(g), curvature)
-    if data.weight is not None:
-        g, h = g * data.weight, h * data.weight
-    return Gradients(without_denormals(g)[None], without_denormals(h)[None], data.multiplicity)
+    return Gradients(*weighted_and_rounded(g, g, data, curvature), data.multiplicity)
 
 
 def estimate(loss: SmoothedLoss, y: Array, f: Array, query_start: Array, key: Key) -> Array:

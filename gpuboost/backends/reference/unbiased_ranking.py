@@ -12,8 +12,9 @@ from itertools import pairwise
 
 import numpy as np
 
+from gpuboost.backends.numerics.list_gradients import weighted_and_rounded
 from gpuboost.backends.numerics.position_bias import estimated, tracked_positions
-from gpuboost.backends.reference.ranking import by_score, discounts_of, scale_of, without_denormals
+from gpuboost.backends.reference.ranking import by_score, discounts_of, scale_of
 from gpuboost.elementary import exp, log, log1pexp
 from gpuboost.losses.protocol import DebiasingLoss
 from gpuboost.losses.ranking import NEAR
@@ -45,11 +46,7 @@ def derivatives(loss: DebiasingLoss, scores: Array, data: TrainingSet, curvature
             factor = log(1.0 + 2.0 * total) / (log(2.0) * (2.0 * total))
             g[rows] *= factor
             h[rows] *= factor
-    if curvature is not None:
-        h[:] = curvature
-    if data.weight is not None:
-        g, h = g * data.weight, h * data.weight
-    return without_denormals(g)[None], without_denormals(h)[None]
+    return weighted_and_rounded(g, h, data, curvature)
 
 
 def position_bias(loss: DebiasingLoss, scores: Array, data: TrainingSet) -> PositionBias:

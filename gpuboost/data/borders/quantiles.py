@@ -47,8 +47,9 @@ def between(low: Floats, high: Floats) -> Floats:
 def bin_ends(mass: Integers, max_bins: int) -> Integers:
     """Index of the last value of each bin but the last one; at most ``max_bins`` bins.
 
-    mass: (u,) positive, u > most. A value of at least a fair share of what is not heavy is heavy: it gets a bin of
-    its own. Between the heavy values lie stretches of light ones,
+    mass: (u,) positive, u > max_bins. A value is heavy, and gets a bin of its own, if its mass is a fair share or more;
+    the share is computed again without it, until no other value is heavy. Between heavy values lie stretches of light
+    ones,
 
         l l l H l l H H l l l l         fair share = light mass / bins left
 

@@ -56,7 +56,7 @@ def write(path: str | os.PathLike[str], parts: DatasetParts) -> None:
     Raises
     ------
     InputError
-        If ``path`` is no path, or target or queries are objects that a file cannot hold.
+        If ``path`` is not a path, or target or queries are objects that a file cannot hold.
     OSError
         If the file cannot be written.
     """
@@ -95,7 +95,7 @@ def read(path: str | os.PathLike[str]) -> DatasetParts:
     Raises
     ------
     InputError
-        If it is no file of a Dataset, is damaged, or was written by a newer gpuboost; the message names the file.
+        If it is not a file of a Dataset, is damaged, or was written by a newer gpuboost; the message names the file.
     OSError
         If it cannot be read.
     """

@@ -133,7 +133,7 @@ def _divide(
 
 
 def _check_roles(names: Sequence[str], path: Path, roles: dict[str, str | None], categorical: Sequence[str]) -> None:
-    """Raise InputError for a name that is no column."""
+    """Raise InputError for a name that is not a column."""
     for role, name in [*roles.items(), *(("categorical", name) for name in categorical)]:
         if name is not None and name not in names:
             close = get_close_matches(name, names)
@@ -294,7 +294,7 @@ def _refuse_far_index(path: Path) -> None:
 
 
 def _wrong_line(path: Path) -> str:
-    """Name the first line that breaks the rules, as the beginning of a sentence."""
+    """The text "line 3: " for the first line that is not valid LIBSVM; "" if there is none."""
     with _opened(path) as stream:
         for number, line in enumerate(stream, 1):
             fields = line.split(b"#")[0].split()

@@ -46,7 +46,10 @@ class ByColumn(NamedTuple):
 
     @staticmethod
     def of_rows(params: Mapping[str, Any], X: Any, known: Columns | None = None) -> ByColumn:
-        """Before columns are learned. X: a Dataset, or any input of ``as_table``; known: of a model to continue."""
+        """The constraints on rows whose columns are not learned yet.
+
+        X: a Dataset, or any input of ``as_table``. known: the columns of a model to continue.
+        """
         if all(params.get(name) is None for name in NAMES):
             return NOTHING
         if isinstance(X, Dataset):
@@ -68,10 +71,10 @@ NOTHING = ByColumn()
 
 
 def of_encoded(limits: Limits, layout: tuple[EncodedColumn, ...], n_columns: int) -> ByColumn:
-    """Constraints on the ``n_columns`` columns of X, as those on the columns that trees see in their place.
+    """The constraints on the ``n_columns`` columns of X, as constraints on the columns that trees see.
 
-    A column made of several is free of direction, and is in the sets that hold all of them. Where a path may have only
-    so many columns, it is in none.
+    A column that is made of several columns of X has no direction, and is in those interaction sets that hold all of
+    them; in none if the number of columns of a path is limited.
     """
     directions, rule, costs = limits.directions, limits.interactions, limits.costs
     if costs is not None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuboost.arguments import is_real
+from gpuboost.arguments import is_flat, is_real
 from gpuboost.data.columns import column_number
 from gpuboost.errors import InputError, RecipeError, shown
 from gpuboost.learners import FeatureCosts
@@ -25,13 +25,13 @@ def feature_weights(value: Any, n_columns: int, names: tuple[str, ...] | None) -
     Raises
     ------
     RecipeError
-        If the length is wrong, a weight is negative or not finite, all are 0, or a name is no column.
+        If the length is wrong, a weight is negative or not finite, all are 0, or a name is not a column.
     """
     if value is None:
         return None
     if isinstance(value, Mapping):
         weights = _of_mapping(value, 1.0, n_columns, names, "feature_weights")
-    elif isinstance(value, (str, bytes)) or not hasattr(value, "__len__") or not _is_flat(value):
+    elif isinstance(value, (str, bytes)) or not hasattr(value, "__len__") or not is_flat(value):
         raise RecipeError(f"feature_weights: must be {WEIGHTS}; got {shown(value)}.")
     elif len(value) != n_columns:
         raise RecipeError(
@@ -54,7 +54,7 @@ def column_costs(value: Any, n_columns: int, names: tuple[str, ...] | None) -> C
     Raises
     ------
     RecipeError
-        If it is no ``gb.FeatureCosts``, there is not one cost for each column, or a name is no column.
+        If it is not a ``gb.FeatureCosts``, there is not one cost for each column, or a name is not a column.
     """
     if value is None:
         return None
@@ -86,10 +86,3 @@ def _of_mapping(
         except InputError as error:
             raise RecipeError(str(error)) from None
     return numbers
-
-
-def _is_flat(value: Any) -> bool:
-    try:
-        return np.ndim(value) == 1
-    except ValueError:  # lists of different lengths
-        return False

@@ -32,7 +32,7 @@ def forced_splits(
     Raises
     ------
     RecipeError
-        If it is no such mapping, a name or index is no column, or a column is categorical.
+        If it is not such a mapping, a name or index is not a column, or a column is categorical.
     InputError
         If there is a path, and its file cannot be read.
     """

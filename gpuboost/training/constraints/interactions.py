@@ -22,7 +22,7 @@ def interaction_sets(value: Any, n_columns: int, names: tuple[str, ...] | None) 
     Raises
     ------
     RecipeError
-        If it is neither a word nor sets of columns, or a name or index is no column.
+        If it is neither a word nor sets of columns, or a name or index is not a column.
     """
     if value is None:
         return None

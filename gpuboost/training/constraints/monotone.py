@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.arguments import is_flat
 from gpuboost.data.columns import column_number
 from gpuboost.errors import InputError, RecipeError
 
@@ -34,7 +35,7 @@ def monotone_constraints(
     Raises
     ------
     RecipeError
-        If the length is wrong, a value is not -1, 0 or 1, a name is no column, or a column is categorical.
+        If the length is wrong, a value is not -1, 0 or 1, a name is not a column, or a column is categorical.
     """
     if value is None:
         return None
@@ -50,7 +51,7 @@ def monotone_constraints(
 
 
 def _listed(value: Any, n_columns: int) -> tuple[int, ...]:
-    if isinstance(value, (str, bytes)) or not hasattr(value, "__len__") or not _is_flat(value):
+    if isinstance(value, (str, bytes)) or not hasattr(value, "__len__") or not is_flat(value):
         raise RecipeError(f"monotonic_cst: must be {RULE}; got {value!r}.")
     if len(value) != n_columns:
         raise RecipeError(
@@ -58,13 +59,6 @@ def _listed(value: Any, n_columns: int) -> tuple[int, ...]:
             "for those that are free, or a mapping of names."
         )
     return tuple(_constraint(direction, f"column {f}") for f, direction in enumerate(value))
-
-
-def _is_flat(value: Any) -> bool:
-    try:
-        return np.ndim(value) == 1
-    except ValueError:  # lists of different lengths
-        return False
 
 
 def _named(value: Mapping[Any, Any], names: tuple[str, ...] | None, n_columns: int) -> tuple[int, ...]:

@@ -20,7 +20,7 @@ from gpuboost.data.encoding import PARTITION, OrderedTargetStatistics
 from gpuboost.data.target_statistics import MOST_COLUMNS, MOST_KEYS, StatisticsTable
 from gpuboost.losses.protocol import Loss, n_targets
 from gpuboost.recipe import Recipe
-from gpuboost.training.encoding import Encoding, chosen_policy, laid_out, one_hot, recipe_of
+from gpuboost.training.encoding import Encoding, chosen_policy, encoded_recipe, laid_out, one_hot
 from gpuboost.types import Cuts
 
 
@@ -43,7 +43,7 @@ def encoded_features(
         return cuts, recipe
     if not isinstance(policy, OrderedTargetStatistics):
         made = Encoding(None, columns, one_hot(cuts), None)
-        return made.cuts, recipe_of(recipe, made, d)
+        return made.cuts, encoded_recipe(recipe, made, d)
     statistics = _statistics(policy, sizes, n, _targets_of(recipe.loss))
     with runtime.purpose("categories"):
         groups = _CountedGroups(runtime, statistics, sizes, n)
@@ -53,7 +53,7 @@ def encoded_features(
     new = sum(not isinstance(part, int) for part in places[0])
     bins = np.arange(min(max_bins, FEATURE_BINS) - 1, dtype=np.float64)
     made = laid_out(None, replace(columns, statistics=statistics), cuts, places, divided([bins] * new))
-    return made.cuts, recipe_of(recipe, made, d)
+    return made.cuts, encoded_recipe(recipe, made, d)
 
 
 def _targets_of(loss: Loss) -> int:

@@ -19,7 +19,7 @@ from gpuboost.losses.custom.arrays import is_of_arrays
 from gpuboost.losses.protocol import Loss, is_list_loss, n_targets
 from gpuboost.recipe import Recipe
 from gpuboost.state.scores import RunningScores
-from gpuboost.training.callbacks import RawEvalSet
+from gpuboost.training.monitoring import RawEvalSet
 from gpuboost.training.rows import weight_of
 from gpuboost.types import Array, Component, Cuts, Ensemble, FittedTree, Progress, TrainingSet
 
@@ -110,7 +110,7 @@ class WatchedRows:
         return raw.rows.training_set(self._machine.quantise(x, cuts), cuts, raw.y)
 
     def _calls_of(self, metric: metrics.Metric, loss: Loss, scores: Array, data: TrainingSet) -> Iterator[_MetricCalls]:
-        """Calls of the device by which ``callbacks.measure`` computes a metric."""
+        """Calls of the device by which ``measures.measure`` computes a metric."""
         weight, machine = weight_of(data), self._machine
         if metric.each is not None:
             rows = replace(data, weight=weight, multiplicity=None)

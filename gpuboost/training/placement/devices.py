@@ -1,25 +1,16 @@
-"""Devices of an estimator: that of a fit, the backend that predicts, kept between calls, and data on a device."""
+"""The device of a fit, and its backend: chosen by the parameters, the data, and the memory and kernels of a GPU."""
 
 from __future__ import annotations
 
-import os
-import threading
-from collections.abc import Callable, Mapping
-from typing import Any, cast
-from weakref import WeakKeyDictionary
-
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Mapping
+from typing import Any
 
 from gpuboost import backends
 from gpuboost.backends.cuda.device.dry_run import DryRun
-from gpuboost.backends.cuda.device.gpus import gpu_of, open_gpu
+from gpuboost.backends.cuda.device.gpus import open_gpu
 from gpuboost.backends.devices import Choice, choose
-from gpuboost.backends.optional_verbs import Evaluator
 from gpuboost.backends.protocol import Backend
-from gpuboost.data.dataset import Dataset
 from gpuboost.data.row_metadata import RowMetadata
-from gpuboost.data.tables import Table
 from gpuboost.errors import DeviceError
 from gpuboost.execution import DataParallel
 from gpuboost.execution.machines import in_process
@@ -30,98 +21,14 @@ from gpuboost.losses.registry import CLASSES
 from gpuboost.recipe import Recipe
 from gpuboost.records import declared
 from gpuboost.sampling.protocol import SamplingTraits
-from gpuboost.scoring.answers import Answer
-from gpuboost.training.base_learners import families_on_gpus, not_on_gpus
-from gpuboost.training.callbacks import Monitoring, RawEvalSet
+from gpuboost.training.monitoring import Monitoring, RawEvalSet
+from gpuboost.training.parameters.base_learners import families_on_gpus, not_on_gpus
 from gpuboost.training.placement.first_fits import by_numpy_first
 from gpuboost.training.placement.sharding import GPUS, shards_choice
-from gpuboost.types import Array, Cuts, DeviceMatrix
+from gpuboost.types import Cuts
 
 
-class _Kept(threading.local):
-    """Backend of an estimator, per thread, since a backend serves one caller at a time; freed with the estimator."""
-
-    def __init__(self) -> None:
-        self.machines: WeakKeyDictionary[object, tuple[tuple[str, int], Backend]] = WeakKeyDictionary()
-
-
-_kept = _Kept()
-
-
-def machine_of(owner: object, device: str, threads: int) -> Backend:
-    """The backend of that kind that ``owner`` used last in this thread, or a new one."""
-    held = _kept.machines.get(owner)
-    if held is None or held[0] != (device, threads):
-        held = (device, threads), backends.get(device, threads)
-        _kept.machines[owner] = held
-    return held[1]
-
-
-def as_device_array(X: Any, device: object) -> Any:
-    """X, or a ``DeviceMatrix`` if X is on a GPU. Raises DeviceError if ``device`` is another one."""
-    where = gpu_of(X)
-    if where is None:
-        return X
-    from gpuboost.backends.cuda.inputs.matrix import CudaMatrix  # it imports numba
-
-    return CudaMatrix.of(open_gpu(choose(device, on=where).name), X)
-
-
-def uploader(on: str) -> Callable[[NDArray[Any]], DeviceMatrix] | None:
-    """The function that copies a host array to the GPU that trains; None if the CPU does, or several GPUs."""
-
-    def upload(array: NDArray[Any]) -> DeviceMatrix:
-        from gpuboost.backends.cuda.inputs.matrix import CudaMatrix  # it imports numba
-
-        runtime = open_gpu(on)
-        return CudaMatrix.of(runtime, runtime.upload(array))
-
-    return upload if on.startswith("cuda") else None
-
-
-def on_host(values: Any) -> Any:
-    """Target or weights as a host array, copied if they are on a GPU."""
-    where = gpu_of(values)
-    if where is None:
-        return values
-    runtime = open_gpu(where)
-    return runtime.download(runtime.as_device_array(values))
-
-
-def to_caller_device(machine: Backend, x: Any, found: Array, answer: Answer | None = None) -> Any:
-    """The answer of a backend's result, or the result itself: on the device if x is there, unless it is text.
-
-    Where the answer has no rule for a device, the host makes it of a copy of the result.
-    """
-    if isinstance(x, np.ndarray) or not isinstance(x, DeviceMatrix):
-        return found if answer is None else answer(found)
-    if answer is None or answer.rule is not None:
-        there = found if answer is None else cast(Evaluator, machine).answer(answer, found)
-        x.wait()
-        return there
-    of_host = np.asarray(answer(machine.to_host(found)))
-    return x.on_same_device(of_host) if of_host.dtype.kind in "biuf" else of_host
-
-
-def _forget() -> None:
-    _kept.machines.clear()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)  # a backend's threads do not exist in a forked child
-
-
-def size_of(x: Table | Dataset) -> tuple[int, str | None]:
-    """The number of stored values, and the GPU that holds them; None if they are in the host's memory."""
-    if isinstance(x, Dataset):
-        return x.n_values, x.device
-    matrix = x.matrix
-    if isinstance(matrix, DeviceMatrix):
-        return matrix.shape[0] * matrix.shape[1], matrix.device
-    return int(matrix.nnz) if hasattr(matrix, "nnz") else x.shape[0] * x.shape[1], None
-
-
-def machine(params: Mapping[str, Any], values: int, place: str | None) -> Choice:
+def device_choice(params: Mapping[str, Any], values: int, place: str | None) -> Choice:
     """The device of a fit: the CPU if a GPU has no kernels for the recipe, or if workers are other processes.
 
     Raises
@@ -150,7 +57,7 @@ def machine(params: Mapping[str, Any], values: int, place: str | None) -> Choice
 def check_kernels(params: Mapping[str, Any]) -> None:
     """Raise DeviceError, with the reason that a fit on a GPU has, if GPUs have no kernels for the recipe."""
     sharded = isinstance(params.get("execution"), DataParallel)
-    reason = _of_search(params) if sharded else _why_on_the_cpu(params, automatic=False)
+    reason = _why_by_search(params) if sharded else _why_on_the_cpu(params, automatic=False)
     if reason is not None:
         what, instead = reason
         raise DeviceError(f"device: {what} on the CPU, and no memory of a GPU is taken. Use {instead}.")
@@ -161,17 +68,17 @@ def _why_on_the_cpu(params: Mapping[str, Any], *, automatic: bool) -> tuple[str,
     learner = not_on_gpus(params.get("base_learner"))
     if learner is not None:
         return f"base_learner={learner} is fitted", f"base_learner=None (trees), or of {families_on_gpus()}"
-    search = _of_search(params)
+    search = _why_by_search(params)
     if search is not None:
         return search
     execution = params.get("execution")
     if not declared(ExecutionTraits, execution).has_workers:
         return None
-    return _why_of_workers(params, execution, automatic=automatic)
+    return _why_by_workers(params, execution, automatic=automatic)
 
 
-def _why_of_workers(params: Mapping[str, Any], execution: Any, *, automatic: bool) -> tuple[str, str] | None:
-    """The same for several workers."""
+def _why_by_workers(params: Mapping[str, Any], execution: Any, *, automatic: bool) -> tuple[str, str] | None:
+    """As ``_why_on_the_cpu``, for trees that several workers build."""
     if params.get("base_learner") is not None:
         return "base learners other than trees are fitted by several workers", "execution=None"
     if not in_process(execution):
@@ -181,8 +88,8 @@ def _why_of_workers(params: Mapping[str, Any], execution: Any, *, automatic: boo
     return None
 
 
-def _of_search(params: Mapping[str, Any]) -> tuple[str, str] | None:
-    """The same of the search for splits."""
+def _why_by_search(params: Mapping[str, Any]) -> tuple[str, str] | None:
+    """As ``_why_on_the_cpu``, for the search for splits."""
     if declared(SelectionTraits, params.get("learners")).keeps_gains:
         return "gains of past rounds choose the learners", "gb.CyclicGroups(1)"
     if params.get("feature_costs") is not None:

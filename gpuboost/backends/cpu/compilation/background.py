@@ -1,11 +1,14 @@
-"""Compilation in the background, by processes of their own, of kernels for which something else gives the same bytes.
+"""Compilation in the background, by other processes, of kernels that the first fits and predictions do not wait for.
 
-``large_trees.grow`` takes as long as all other kernels of a fit together: until it is on disk, the pool of threads
-divides the steps of a tree. Until ``small_trees.grow`` is, small leaf-wise trees are grown by the same steps, until
-those of ``small_general_trees`` are, those of more rules (leaves of several rows, bounds of leaf values, restricted
-paths, cuts or features that nodes draw), and until ``small_oblivious_trees.grow`` is, oblivious ones. Until the
-kernels of prediction are on disk, NumPy predicts few rows. So no fit waits for the ones, and no first prediction for
-the others.
+Until a kernel is on disk, slower code gives the same bytes:
+
+* ``large_trees.grow`` takes as long to compile as all other kernels of a fit together; threads divide the steps of a
+  tree meanwhile;
+* ``small_trees.grow`` (leaf-wise trees), ``small_general_trees`` (leaves of several rows, bounds of leaf values,
+  restricted paths, cuts or features that nodes draw) and ``small_oblivious_trees.grow``: small trees are grown step by
+  step meanwhile;
+* ``repeated_rounds.repeat``: each round goes through the loop meanwhile;
+* the kernels of prediction: NumPy predicts few rows meanwhile.
 """
 
 from __future__ import annotations
@@ -31,13 +34,13 @@ LIMITS = {
     BOUNDED: Limits(8, max_delta_step=1.0),
     GENERAL: Limits(8, min_samples_leaf=2),
 }
-"""Limits of a tree of each variant of a kernel that is not the plain one"""
+"""Variant of the kernels, except the plain one -> limits of a tree that needs it"""
 
 _RUN = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
     "from gpuboost.backends.cpu.compilation.background import compile_kernel; compile_kernel(sys.argv[2])"
 )
-_RUN_ROUNDS = (  # a fit, for which this package has not all that it takes
+_RUN_ROUNDS = (  # a fit, since a kernel of rounds is compiled for the arguments of all verbs
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); import numpy, gpuboost; "
     "from gpuboost.backends.cpu.compilation import background, first_fit; first_fit.FIRST_FITS.end(); "
     "from gpuboost.backends.cpu.repeated_rounds import RepeatedRounds; RepeatedRounds.waits = False; "
@@ -54,10 +57,10 @@ PREDICTION = "prediction"
 """The kernels that predict dense rows"""
 
 LEVELS = "levels-"
-"""Before the variant of the kernel of small trees, and "numeric" or "categorical", as of those of large trees"""
+"""Prefix of the kinds of small trees' kernels; the variant and "numeric" or "categorical" follow"""
 
 ROUNDS = "rounds-"
-"""Before "one" or "several" trees a round. The other kinds are those of ``large_trees.kernel_kind``."""
+"""Prefix of the kinds of ``repeated_kind``. Kinds without a prefix are those of ``large_trees.kernel_kind``."""
 
 
 def repeated_kind(*, categorical: bool, several: bool, draws: bool = False, noise: bool = False) -> str:
@@ -72,7 +75,7 @@ def levels_kind(variant: str, *, categorical: bool) -> str:
 
 
 class Background:
-    """For each kind of kernels: whether they are on disk, and the process that compiles them."""
+    """The kinds of kernels that are on disk, and the processes that compile the others."""
 
     def __init__(self) -> None:
         self._lock, self._asked, self._ready = threading.Lock(), dict[str, int](), set[str]()

@@ -29,7 +29,7 @@ OF_TREES = {
     "min_samples_leaf": FitKernels(1.5, "min_samples_leaf=2", GENERAL),
     "stumps": FitKernels(2.0, "max_depth=1"),
 }
-"""Kernels that trees of numeric features need in one form, and trees of categorical ones in another"""
+"""Kernels of some kinds of trees; compiled once for numeric features, and once more for categorical ones"""
 PARTS = {
     PLAIN: FitKernels(5.0, ""),
     CATEGORIES: FitKernels(6.0, ""),
@@ -66,7 +66,7 @@ class FirstFits:
     """The first small fits of a process, by NumPy."""
 
     def __init__(self, times: float = 1.0) -> None:
-        """times: as much of ``FitKernels.seconds`` for fits by NumPy."""
+        """times: factor of ``FitKernels.seconds``, the time for fits by NumPy."""
         self._lock, self._left = threading.Lock(), {part: times * PARTS[part].seconds for part in PARTS}
         self._process: subprocess.Popen[bytes] | None = None
         self._compiled = frozenset[str]()  # by the process
@@ -74,7 +74,7 @@ class FirstFits:
     def are_over(self, threads: int, parts: Sequence[str] = (PLAIN,)) -> bool:
         """True if fits are left to kernels: they are on disk, or the time for fits by NumPy is used up.
 
-        So they are with one thread, as in a pool's workers: no process is started there.
+        True also with one thread, as in the workers of a process pool, where no process is started.
         """
         with self._lock:
             return threads == 1 or not self._wanted(parts)

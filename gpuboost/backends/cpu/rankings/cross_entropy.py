@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gpuboost.backends.cpu import formulas
+from gpuboost.backends.cpu.rankings.query_parts import query_bounds
 from gpuboost.backends.host.threads import ThreadPool
 from gpuboost.backends.reference.cross_entropy import powers_of
 from gpuboost.kernels.gradients.cross_entropy import GammaStream, PerturbedLists
@@ -32,12 +33,6 @@ class PerturbedQueries:
     def serves(self, data: TrainingSet) -> bool:
         return self.source[0] is data.y and self.source[1] is data.query_start
 
-    def bounds(self, parts: int) -> list[int]:
-        """The first query of each part, with as many documents in all parts, and the number of queries."""
-        ends = self.lists.start[1:]
-        cuts = np.searchsorted(ends, ends[-1] * np.arange(1, parts) // parts)
-        return [0, *cuts.tolist(), len(ends)]
-
 
 def gradients(
     queries: PerturbedQueries, scores: Array, data: TrainingSet, curvature: float | None, key: Key, first: int,
@@ -48,7 +43,7 @@ def gradients(
     g, h = np.empty(scores.shape, np.float32), np.empty(scores.shape, np.float32)
     second = -1.0 if curvature is None else curvature
     parts = 1 if data.n_rows < SMALL else pool.size
-    bounds = queries.bounds(parts)
+    bounds = query_bounds(queries.lists.start[1:], parts)
 
     def part(number: int) -> None:
         run(queries.lists, gammas, scores[0], second, *bounds[number : number + 2], g[0], h[0])

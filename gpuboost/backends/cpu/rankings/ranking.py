@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gpuboost.backends.cpu import formulas
+from gpuboost.backends.cpu.rankings.query_parts import query_bounds
 from gpuboost.backends.host.threads import ThreadPool
 from gpuboost.backends.reference.ranking import discounts_of, document_gains, gains_of
 from gpuboost.kernels.gradients import ranking
@@ -46,11 +47,6 @@ class QueryConstants:
         y, start, own_loss = self.source
         return y is data.y and start is data.query_start and own_loss == loss
 
-    def bounds(self, parts: int) -> list[int]:
-        """The first query of each part, with equal work in all parts, and the number of queries."""
-        cuts = np.searchsorted(self.ends, self.ends[-1] * np.arange(1, parts) // parts)
-        return [0, *cuts.tolist(), len(self.ends)]
-
 
 def gradients(
     loss: ListLoss, queries: QueryConstants, scores: Array, data: TrainingSet, curvature: float | None, pool: ThreadPool
@@ -63,7 +59,7 @@ def gradients(
     second = -1.0 if curvature is None else curvature
     options = loss.parameter, queries.truncation, loss.weighs_precision, loss.prefers_close, loss.evens_lists, second
     parts = 1 if queries.ends[-1] < SMALL else pool.size
-    bounds = queries.bounds(parts)
+    bounds = query_bounds(queries.ends, parts)
     if parts == 1:
         run(*arrays, *options, *bounds, g[0], h[0])
     else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gpuboost.backends.cpu import formulas
+from gpuboost.backends.cpu.rankings.query_parts import query_bounds
 from gpuboost.backends.host.threads import ThreadPool
 from gpuboost.backends.reference.ranking import discounts_of, document_gains, gains_of
 from gpuboost.backends.reference.smoothed_ranking import NU, drops_of, shifts_of
@@ -49,11 +50,6 @@ class SmoothedQueries:
         y, start, own_loss = self.source
         return y is data.y and start is data.query_start and own_loss == loss
 
-    def bounds(self, parts: int) -> list[int]:
-        """The first query of each part, with equal work in all parts, and the number of queries."""
-        cuts = np.searchsorted(self.ends, self.ends[-1] * np.arange(1, parts) // parts)
-        return [0, *cuts.tolist(), len(self.ends)]
-
 
 def smoothed_gradients(
     queries: SmoothedQueries, scores: Array, data: TrainingSet, curvature: float, key: Key, first: int, pool: ThreadPool
@@ -65,7 +61,7 @@ def smoothed_gradients(
     streams = np.array([word[3] for word in words], np.uint32)
     noise = NoiseStream(normal.TABLE, *words[0][:3], streams, first)
     parts = 1 if queries.ends[-1] < SMALL else pool.size
-    bounds = queries.bounds(parts)
+    bounds = query_bounds(queries.ends, parts)
 
     def part(number: int) -> None:
         run(queries.lists, queries.rule, noise, scores[0], curvature, *bounds[number : number + 2], g[0], h[0])

@@ -24,7 +24,10 @@ SMALL = 16_384  # rows below which waking another thread costs more than it save
 NO_MULTIPLICITY = np.empty(0, np.int32)
 
 Draw: TypeAlias = Callable[[int, int, Array, Array], tuple[int, int]]
-"""(start, stop, rows, inverse): write the rows drawn from a stretch and 1 / p; return their number, and that of p 0"""
+"""(start, stop, rows, inverse) -> (number of rows drawn, number of rows of p 0), of the rows start .. stop - 1.
+
+The rows drawn, and 1 / p of each, are written to ``rows`` and ``inverse``.
+"""
 
 
 def uniform(probability: float, n_rows: int, key: Key, pool: ThreadPool, workspace: Workspace) -> Sample:
@@ -39,7 +42,7 @@ def uniform(probability: float, n_rows: int, key: Key, pool: ThreadPool, workspa
 
 
 def limit_of(probability: float) -> np.uint64:
-    """Rows are drawn whose numbers are below it."""
+    """The uint64 limit: a row is drawn if its 32 random bits are below it."""
     return np.uint64(int(probability * 2.0**32))
 
 

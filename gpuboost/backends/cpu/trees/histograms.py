@@ -86,7 +86,7 @@ class Histograms:
 
     @property
     def all_slots(self) -> NDArray[np.int64] | None:
-        """The stack of free slots that a tree begins with; None if there is more room by now."""
+        """The stack of free slots at the begin of a tree; None if slots have been allocated since."""
         return self._all_slots if len(self.slots) == len(self._all_slots) else None
 
     def make_more_room(self, wanted: int) -> None:

@@ -33,17 +33,18 @@ MOST_WORK = 1 << 28  # (row, feature) pairs in a call, a quarter of a second: th
 
 
 def suits(data: TrainingSet, target: Target, candidates: Candidates, limits: Limits) -> bool:
-    """True for many dense rows, if no split depends on the number of rows, or on noise, random cuts, forced ones or
-    path smoothing; and if nodes that draw features are numbered as the kernel numbers them.
+    """True if ``large_trees.grow`` supports the tree.
 
-    And for arrays that can be written: numba would compile for several seconds for others, though none is written.
+    It is for many dense rows, and for splits that do not depend on the number of rows, noise, random cuts, forced
+    splits or path smoothing. Nodes may draw features in depth-wise trees alone, where the kernel numbers nodes as they
+    are split. Arrays must be writable, although none is written to: for others numba would compile for several seconds.
     """
     bins, gradients = data.bins, target.gradients
     n_rows = gradients.g.shape[1]
     if n_rows < LEAST_ROWS or not isinstance(bins, DenseBins) or limits.min_samples_leaf > 1:
         return False
-    looks_again = limits.path_smooth > 0.0 or limits.forced is not None
-    if looks_again or candidates.chooses_by_more or candidates.cuts is not None:
+    needs_more = limits.path_smooth > 0.0 or limits.forced is not None
+    if needs_more or candidates.chooses_by_more or candidates.cuts is not None:
         return False
     if candidates.by_node is not None and limits.growth != "depthwise":
         return False
@@ -124,7 +125,7 @@ class LargeTree:
         return Structure(nodes, self._output, target.version, leaf_of_row if every else None, sums)
 
     def _call(self, leaf_of_row: NDArray[np.int32]) -> int:
-        """One call of each thread. Returns why the leader's has ended."""
+        """Call the kernel on each thread. Returns the reason for which the first thread's call has ended."""
         limits, rows, layout, words = self._limits, self._rows, self._rows.layout, self._words
         bounds, by_node, most_work = self._before_call()
         of_tree = limits.max_leaves, limits.max_leaves, limits.max_depth, least_rows(limits)

@@ -44,11 +44,11 @@ class Bounds:
         return self._bounds
 
     def search_of(self, v: int) -> Callable[..., None]:
-        """The same for node v alone, which is the first of a table of its own, and was searched before."""
+        """As ``search_below``, for node v, which has bounds already, as the only node of a table."""
         return partial(monotone_split.search, self._bounds[v : v + 1], self._of_some)
 
     def values_of(self, new_pairs: NDArray[np.int64], node: NDArray[np.int64]) -> NDArray[np.float64]:
-        """(v,) values of the nodes of these pairs, to which those below them are drawn."""
+        """(v,) values of the nodes, those of these pairs computed: path smoothing draws their children towards them."""
         self._inherit(new_pairs, node)
         return self._bounds[:, 2].copy()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +20,6 @@ from gpuboost.types import Array, Bins, DenseBins, Target, TrainingSet
 SORTED_PER_THREAD = 32_768  # below this many rows to sort a thread is not worth waking
 EVERY_ROW = 1 << 40
 ROWS, SCRATCH = "rows", "scratch rows"  # names in the workspace
-
-Stretch: TypeAlias = Callable[[int, int], object]
-"""(begin, end): a range of the rows."""
 
 
 class RowsByNode:
@@ -145,7 +141,7 @@ class RowsByNode:
 
 
 def lend_gradients(target: Target, output: int, workspace: Workspace) -> None:
-    """Let the list of the rows and its copy lie where g and h of this output lie, if the tree is the last to read them.
+    """Use the memory of g and h of this output for the list of rows and its copy, if no later tree reads them.
 
     A row's g and h are read for the last time as they are packed, before its place in the list is written.
     """

@@ -44,7 +44,7 @@ ALONE = NO_LONGS, NO_LONGS, *NO_RESULTS  # a ``Team`` of one thread
 
 
 class Levels:
-    """Arguments of the kernel for a growing tree. ``suit``: True if the kernel is the fastest way to grow it."""
+    """Growth of several levels of a tree in one kernel call. ``suit``: True if that is the fastest way to grow it."""
 
     def __init__(
         self, tree: NodeTable, rows: RowsByNode, histograms: Histograms, search: Search, limits: Limits,

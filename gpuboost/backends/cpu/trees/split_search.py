@@ -42,7 +42,10 @@ NO_WORDS_OF_CUTS, NO_VALUES = np.empty((0, 0), np.int64), np.empty(0)
 
 
 def words_of(cuts: Key | None, sums: Any, features: NDArray[np.int32]) -> NDArray[np.int64]:
-    """(lines, t): what draws the cut of each feature in nodes of these sums (lines, 2); (0, 0) if all cuts compete."""
+    """(lines, t) int64 random words, one for the cut of each feature in each node; (0, 0) if all cuts compete.
+
+    sums: (lines, 2) of the nodes.
+    """
     if cuts is None:
         return NO_WORDS_OF_CUTS
     words = np.empty((len(sums), len(features)), np.int64)
@@ -51,7 +54,7 @@ def words_of(cuts: Key | None, sums: Any, features: NDArray[np.int32]) -> NDArra
 
 
 def words_of_noise(noise: Noise) -> NDArray[np.uint32]:
-    """Noise on gains as ``NodeRules`` has it."""
+    """(1, 1, words) uint32: deviation, table and stream of the noise on gains, for ``NodeRules``."""
     numbers = np.concatenate([[noise.deviation], TABLE.ravel()])
     return np.concatenate([np.array(noise.key.words, np.uint32), numbers.view(np.uint32)]).reshape(1, 1, -1)
 
@@ -138,12 +141,15 @@ class Search:
 
     @property
     def independent(self) -> bool:
-        """True if one call may grow the tree: splits depend on gains alone, those of oblivious trees on plain ones."""
+        """True if one kernel call can grow the tree, since no split depends on more than gains.
+
+        For oblivious trees, not if a rule of ``is_general`` changes the gains.
+        """
         return self._packed and self._of_gains and not (self._limits.symmetric and self.is_general)
 
     @property
     def is_general(self) -> bool:
-        """True if that call is one of ``small_general_trees``, which see."""
+        """True if nodes draw, have bounds or restricted paths, or count rows, as ``small_general_trees`` does."""
         draws = self._cuts is not None or self._candidates.by_node is not None or self.gain_noise is not None
         return draws or self.counts_rows or self.bounds is not None or self._path_rule is not None
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from gpuboost import elementary
 from gpuboost.backends.cuda.codegen.functions import DeviceFunction, Kind
-from gpuboost.backends.reference.ranking import SMALLEST
+from gpuboost.backends.numerics.list_gradients import SMALLEST
 from gpuboost.backends.reference.smoothed_ranking import FARTHEST
 from gpuboost.losses import ranking
 from gpuboost.losses.protocol import DiscountedGain, Loss, is_list_loss, n_targets

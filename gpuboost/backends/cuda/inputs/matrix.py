@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.backends.cuda.device.grids import block_count
 from gpuboost.backends.cuda.device.kernels import Kernels
 from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.backends.cuda.inputs.target_groups import CudaGroups
@@ -153,7 +154,7 @@ class CudaMatrix(DeviceMatrix):
         to = result or self.dtype
         types = {"SOURCE": C_TYPES[self.dtype.str[1:]], "RESULT": C_TYPES[to.str[1:]], "BITS": f"u{8 * to.itemsize}"}
         before = "".join(f"#define {role} {kind}\n" for role, kind in types.items())
-        grid = (max(1, min(-(-count // 256), 8 * self._runtime.sm_count)),)
+        grid = (block_count(self._runtime, count, 256),)
         self._kernels(name, before)(grid, (256,), **arguments)
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.backends.cuda.device.grids import block_count
 from gpuboost.backends.cuda.device.kernels import Kernels
 from gpuboost.backends.cuda.device.radix_sort import RADIX, blocks_of_digits, chunks_of
 from gpuboost.backends.cuda.device.runtime import Runtime
@@ -163,9 +164,9 @@ class CudaGroups:
         return {"columns": listed[0], "sizes": listed[1], "n_columns": len(columns)}
 
     def _launch(self, name: str, count: int, **arguments: Any) -> None:
-        grid = (max(1, min(-(-count // THREADS), 8 * self._runtime.sm_count)),)
+        grid = (block_count(self._runtime, count, THREADS),)
         self._kernels(name)(grid, (THREADS,), **arguments)
 
     def _of_chunks(self, name: str, **arguments: Any) -> None:
-        grid = (max(1, min(self._chunks, 8 * self._runtime.sm_count)),)
+        grid = (block_count(self._runtime, self._chunks),)
         self._kernels(name)(grid, (THREADS,), **arguments)

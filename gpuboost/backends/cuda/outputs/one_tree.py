@@ -19,6 +19,7 @@ import numpy as np
 
 from gpuboost.backends.cuda.array_cache import ArrayCache
 from gpuboost.backends.cuda.bins import DeviceBins
+from gpuboost.backends.cuda.device.grids import block_count
 from gpuboost.backends.cuda.device.kernels import Kernels
 from gpuboost.backends.cuda.device.round import RecordedRound, recorded_verb
 from gpuboost.backends.cuda.device.runtime import Runtime
@@ -158,7 +159,7 @@ class OneTreeOnDevice:
         return self._rounds.buffer(("one tree", *(length for length, _ in of.values())), make)
 
     def _blocks(self, max_blocks: int) -> int:
-        return max(1, min(max_blocks, 8 * self._runtime.sm_count))
+        return block_count(self._runtime, max_blocks)
 
 
 class _Rows:
@@ -272,7 +273,7 @@ class _Rows:
         return self._runtime.upload(as_bytes(records))
 
     def _blocks(self, max_blocks: int) -> int:
-        return max(1, min(max_blocks, 8 * self._runtime.sm_count))
+        return block_count(self._runtime, max_blocks)
 
 
 def _divided(node: VectorNode, here: int, count: int, sums: Array) -> Division:

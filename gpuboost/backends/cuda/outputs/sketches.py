@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.backends.cuda.array_cache import ArrayCache
+from gpuboost.backends.cuda.device.grids import block_count
 from gpuboost.backends.cuda.device.kernels import Kernels
 from gpuboost.backends.cuda.device.round import RecordedRound, recorded_verb
 from gpuboost.backends.cuda.device.runtime import Runtime
@@ -84,4 +85,4 @@ class DeviceSketches:
         )
 
     def _blocks(self, max_blocks: int) -> int:
-        return max(1, min(max_blocks, 4 * self._runtime.sm_count))
+        return block_count(self._runtime, max_blocks, per_multiprocessor=4)

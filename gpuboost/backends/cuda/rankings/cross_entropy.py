@@ -8,6 +8,7 @@ import numpy as np
 
 from gpuboost.backends.cuda.array_cache import ArrayCache
 from gpuboost.backends.cuda.codegen.formulas import cross_entropy_formulas
+from gpuboost.backends.cuda.device.grids import block_count
 from gpuboost.backends.cuda.device.inputs import KeyInput, RoundKey
 from gpuboost.backends.cuda.device.kernels import Kernels
 from gpuboost.backends.cuda.device.round import RecordedRound, recorded_verb
@@ -58,7 +59,7 @@ class CrossEntropyGradients:
         lists = self._rounds.buffer(("perturbed lists", id(data)), lambda: self._lists_of(data))
         names = "rho", "term", "g", "h"
         a = self._rounds.buffer(("perturbed", n), lambda: {name: self._runtime.empty(n, np.float64) for name in names})
-        blocks = (max(1, min(-(-lists.count * LANES // THREADS), 8 * self._runtime.sm_count)),)
+        blocks = (block_count(self._runtime, lists.count * LANES, THREADS),)
         self._kernel("cross_entropy", *cross_entropy_formulas())(
             blocks, (THREADS,), scores=scores, power=lists.power, start=lists.start, lists=lists.count,
             newton=curvature is None, **(key / 0).arguments, **a,

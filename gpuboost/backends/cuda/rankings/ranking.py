@@ -9,6 +9,7 @@ import numpy as np
 
 from gpuboost.backends.cuda.array_cache import ArrayCache
 from gpuboost.backends.cuda.codegen.formulas import list_formulas
+from gpuboost.backends.cuda.device.grids import block_count
 from gpuboost.backends.cuda.device.kernels import Kernels
 from gpuboost.backends.cuda.device.round import RecordedRound, recorded_verb
 from gpuboost.backends.cuda.device.runtime import Runtime
@@ -83,7 +84,7 @@ class RankingGradients:
         )  # fmt: skip
         rows = self._targets.rows_of(data)
         self._kernel("finish_lists", *formulas)(
-            (max(1, min(-(-n // STRETCH), 4 * self._runtime.sm_count)),), (EXTENT_THREADS,),
+            (block_count(self._runtime, n, STRETCH, 4),), (EXTENT_THREADS,),
             **sums, **of_row, **leaders, place_of=a["place_of"], **how, **self._arrays.weight(data.weight),
             **self._arrays.times(rows.times), curvature=-1.0 if curvature is None else curvature, n=n, **rows.sizes,
             g=made.g, h=made.h, **scratch, state=made.states,
@@ -128,7 +129,7 @@ class RankingGradients:
         }  # fmt: skip
 
     def _blocks(self, threads: int, for_each: int = 8) -> tuple[int]:
-        return (max(1, min(-(-threads // THREADS), for_each * self._runtime.sm_count)),)
+        return (block_count(self._runtime, threads, THREADS, for_each),)
 
 
 def _one_or_more(x: Array) -> Array:

@@ -11,6 +11,7 @@ import numpy as np
 
 from gpuboost.backends.cuda.array_cache import ArrayCache
 from gpuboost.backends.cuda.codegen.formulas import density_formulas, list_formulas
+from gpuboost.backends.cuda.device.grids import block_count
 from gpuboost.backends.cuda.device.inputs import KeyInput, RoundKey
 from gpuboost.backends.cuda.device.kernels import Kernels
 from gpuboost.backends.cuda.device.round import RecordedRound, recorded_verb
@@ -72,7 +73,7 @@ class SmoothedRankingGradients:
         for draw in range(loss.samples):
             self._add_draw(loss, scores, lists, a, key / draw, n, first=draw == 0)
         if loss.scale_free:
-            blocks = (max(1, min(-(-lists.count // THREADS), 8 * self._runtime.sm_count)),)
+            blocks = (block_count(self._runtime, lists.count, THREADS),)
             self._kernel("project_lists", *density_formulas())(
                 blocks, (THREADS,), scores=scores, start=lists.start, lists=lists.count, nu=NU, sums=a["sums"]
             )
@@ -134,4 +135,4 @@ class SmoothedRankingGradients:
         }  # fmt: skip
 
     def _blocks(self, threads: int) -> tuple[int]:
-        return (max(1, min(-(-threads // THREADS), 8 * self._runtime.sm_count)),)
+        return (block_count(self._runtime, threads, THREADS),)

@@ -6,6 +6,7 @@ import numpy as np
 
 from gpuboost.backends.cuda.array_cache import ArrayCache
 from gpuboost.backends.cuda.codegen.formulas import list_formulas
+from gpuboost.backends.cuda.device.grids import block_count
 from gpuboost.backends.cuda.device.kernels import Kernels
 from gpuboost.backends.cuda.device.round import RecordedRound
 from gpuboost.backends.cuda.device.runtime import Runtime
@@ -32,7 +33,7 @@ class SumsOfRows:
         factors = a["ones"] if scales is None else scales
         made, scratch = self._targets.room(1, n)
         self._kernel("finish_lists", *list_formulas(loss))(
-            (max(1, min(-(-n // STRETCH), 4 * self._runtime.sm_count)),), (EXTENT_THREADS,),
+            (block_count(self._runtime, n, STRETCH, 4),), (EXTENT_THREADS,),
             above_g=g, above_h=h, below=g, factors=factors, scales=factors, start=a["start"],
             list_of=a["list_of"], leader_start=a["zeros"], place_of=a["rows"], n_leaders=0, even=False, sigma=1.0,
             **self._arrays.weight(data.weight), **self._arrays.times(rows.times),

@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from gpuboost.backends.cuda.device.grids import block_count
 from gpuboost.backends.cuda.device.inputs import KeyInput, RoundKey
 from gpuboost.backends.cuda.device.kernels import Kernels
 from gpuboost.backends.cuda.device.round import RecordedRound
@@ -110,7 +111,7 @@ class Subsets:
         words = -(-of // 32)
         bits = self._rounds.buffer(("chosen", most_nodes, words), lambda: self._room(most_nodes * words))
         self._kernel("draw_features")(
-            (max(1, min(-(-most_nodes // THREADS), 8 * self._runtime.sm_count)),), (THREADS,),
+            (block_count(self._runtime, most_nodes, THREADS),), (THREADS,),
             count=min(count, of), of=of, words=words, n_nodes=most_nodes, **key.arguments,
             nodes=(key / below).arguments["name"], numbered=key.names.iteration >= 0, chosen=bits,
         )  # fmt: skip

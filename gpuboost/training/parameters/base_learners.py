@@ -22,7 +22,9 @@ RULE = "None (trees), a family of gb.learners such as Spline(), a list of famili
 
 
 def base_learner(value: Any, sampling: Sampling) -> BaseLearner | None:
-    """None for trees; families of ``gb.learners``, one or a list; or a regressor with scikit-learn's interface.
+    """The base learner that the parameter stands for; None for trees.
+
+    value: None, families of ``gb.learners`` (one or a list), or a regressor with scikit-learn's interface.
 
     Raises
     ------

@@ -75,12 +75,12 @@ def n_splits(rows: RowMetadata) -> int:
 
 
 def learning_rate(rows: int, rounds: int | None) -> float:
-    """The rate for so many rows, and for so many rounds if their number is given; None: it is chosen.
+    """The learning rate of ``"auto"``. rounds: their number if it is given; None if it is chosen too.
 
-    Chosen rounds allow for short steps; they rise with the fifth root of the number of rows, which need more rounds
-    already. A given number of rounds decides the length of the way, 10 for 10,000 rows or fewer and growing with the
-    square root beyond: 0.1 for 100 rounds. Of chosen rounds, 0.03 to 0.1 were compared on up to 20,000 rows
-    (``defaults`` in benchmarks/README.md); the growth with the rows is a rule of thumb.
+    For chosen rounds the rate is from 0.03 to 0.1 and grows with the fifth root of the number of rows; such rates were
+    compared on up to 20,000 rows (``defaults`` in benchmarks/README.md). For given rounds the product of rate and
+    rounds is 10 up to 10,000 rows (0.1 for 100 rounds), and grows with the square root of the rows beyond. The growth
+    of both with the rows is a rule of thumb.
     """
     if rounds is None:
         rate = min(MOST_RATE, LEAST_RATE * max(1.0, rows / 1_000) ** 0.2)
@@ -90,6 +90,6 @@ def learning_rate(rows: int, rounds: int | None) -> float:
 
 
 def patience(rate: Any) -> int:
-    """Rounds without a new best after which a fit at this learning rate stops. What is no number counts as 0.1."""
+    """Rounds without a new best after which a fit stops. rate: the learning rate; 0.1 if it is not a number."""
     step = float(rate) if is_real(rate, PATIENCE / MOST_ROUNDS) else MOST_RATE
     return max(20, round(PATIENCE / step))
