@@ -73,19 +73,22 @@ def plain(n: int, d: int) -> tuple[Array, Array]:
 
 
 def _of_a_million(title: str, depth: int, **params: Any) -> Shape:
-    return Shape(f"1,000,000 x 28, depth {depth}, {title}", 1_000_000, 28, depth, higgs, trees=210, params=params)
+    return Shape(f"1,000,000 x 28, {title}", 1_000_000, 28, depth, higgs, trees=210, params=params)
 
 
+LEAFWISE = {"growth": "leafwise", "max_depth": None, "max_leaves": 31}
 SHAPES = {
     "higgs-11m": Shape("11,000,000 x 28, depth 8", 11_000_000, 28, 8, higgs, trees=210, target=1.2),
     "higgs-11m-mvs": Shape("11,000,000 x 28, depth 8, MVS(0.1)", 11_000_000, 28, 8, higgs, trees=510, rate=0.1),
     "higgs-1m": Shape("1,000,000 x 28, depth 6", 1_000_000, 28, 6, higgs, trees=510, target=0.2),
-    "higgs-1m-by-node": _of_a_million("5 features for every node", 6, learners=gb.RandomByNode(5)),
-    "higgs-1m-search": _of_a_million("line search", 6, step="line_search"),
-    "higgs-1m-stumps": _of_a_million("stumps of one value", 1, growth="sign_stump"),
+    "higgs-1m-by-node": _of_a_million("depth 6, 5 features for every node", 6, learners=gb.RandomByNode(5)),
+    "higgs-1m-search": _of_a_million("depth 6, line search", 6, step="line_search"),
+    "higgs-1m-stumps": _of_a_million("depth 1, stumps of one value", 1, growth="sign_stump"),
+    "higgs-1m-leafwise": _of_a_million("31 leaves, leaf-wise", 5, **LEAFWISE),
     "wide": Shape("400,000 x 2,000, depth 8", 400_000, 2_000, 8, plain, trees=60),
     "airline": Shape("115,000,000 x 13, depth 8", 115_000_000, 13, 8, plain, trees=110),
     "small": Shape("10,000 x 20, depth 6", 10_000, 20, 6, plain, trees=510),
+    "small-leafwise": Shape("10,000 x 20, 31 leaves, leaf-wise", 10_000, 20, 5, plain, trees=510, params=LEAFWISE),
 }
 
 
