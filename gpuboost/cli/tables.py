@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.data.tables import Table, as_table
+from gpuboost.data.tables import Column, Table, as_table
 from gpuboost.data.text_columns import WITH_COMMAS, reads_as_number
 from gpuboost.errors import InputError, shown
 from gpuboost.losses.registry import CLASSES
@@ -75,7 +75,8 @@ def read(
     position: str | None = None,
     **form: Any,
 ) -> InputTable:
-    """The rows of a file. InputError if it cannot be read or lacks a column. form: ``kind``, ``one_based``, ``text``.
+    """The rows of a file. InputError if it cannot be read or lacks a column. form: ``kind``, ``one_based``, ``text``,
+    ``decimal``.
 
     target: a column, or several, which must hold numbers.
     """
@@ -146,8 +147,15 @@ def names_of(x: Any) -> list[str] | None:
 def text_columns(rows: InputTable, target: str | None) -> list[str]:
     """Names of the columns that hold text, the target among them."""
     names, columns = names_of(rows.x) or (), as_table(rows.x).columns
-    listed = [name for name, column in zip(names, columns, strict=False) if holds_text(column.levels)]
+    listed = [name for name, column in zip(names, columns, strict=False) if _is_text(column)]
     return listed if target is None or not holds_text(rows.y) else [*listed, target]
+
+
+def _is_text(column: Column) -> bool:
+    if column.is_numeric:
+        return False
+    values = column.values if column.levels is None else column.levels
+    return holds_text([value for value in values if value is not None])
 
 
 def holds_text(values: Any) -> bool:
@@ -220,7 +228,7 @@ def _refuse_mixed(labels: NDArray[Any]) -> None:
         return
     row = int(np.argmax(labels.ravel() == others[0])) // (labels.size // len(labels))
     commas = WITH_COMMAS.fullmatch(str(others[0]).strip()) is not None
-    advice = "Write numbers with decimal points" if commas else "Correct such rows or leave them out"
+    advice = "Name the decimal point with --decimal ','" if commas else "Correct such rows or leave them out"
     raise InputError(
         f"--task: the target has {len(values)} different values, and most are numbers, but row {row} holds "
         f"{shown(others[0])[:40]}. {advice}, or give --task classification."

@@ -135,7 +135,7 @@ def _read(path: str, options: argparse.Namespace, like: InputTable | None = None
     if options.target and options.targets:
         raise InputError("--targets: names every column to learn; leave --target out.")
     columns = options.targets or options.target, options.weight, options.categorical
-    n_features, form = None, {"kind": options.format, "one_based": None}
+    n_features, form = None, {"kind": options.format, "one_based": None, "decimal": options.decimal}
     if like is not None:
         n_features = like.x.shape[1]
         form |= {"one_based": names_of(like.x) is not None, "text": text_columns(like, options.target)}

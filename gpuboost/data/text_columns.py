@@ -69,7 +69,8 @@ def _refuse_numbers(distinct: list[str], label: str) -> None:
     written, convert = "", "Convert it, with pandas.to_numeric(..., errors='coerce') for instance"
     if with_commas:
         written, marks = _of_commas(with_commas)
-        convert = f"Read the file with pandas.read_csv(..., {marks}), or convert the column"
+        command = " (--decimal , of the command line)" if "decimal" in marks else ""
+        convert = f"Read the file with pandas.read_csv(..., {marks}){command}, or convert the column"
     raise InputError(
         f"X: {label} must hold numbers or be declared categorical; it holds text that reads as numbers"
         f"{written}, such as {shown((with_commas or plain)[0])}{beside}. "
