@@ -1,4 +1,4 @@
-"""Columns of text, which are categories by default; numbers written as text, and free text, are refused."""
+"""Columns of text, which are categories by default; numbers and dates written as text, and free text, are refused."""
 
 from __future__ import annotations
 
@@ -13,12 +13,15 @@ from gpuboost.data.tables import Column, Table
 from gpuboost.errors import InputError, shown
 
 LOOKED_AT = 1_000  # rows, at equal distances
-FEWEST = 20  # rows from which a column is judged to be free text
+FEWEST = 20  # rows from which a column is judged to be free text, and different dates to be dates
 MOST_WORDS = 4.0  # a category has fewer on average; titles and names do
 WITH_COMMAS = re.compile(r"[+-]?(\d+|\d{1,3}([.' ]\d{3})+)?,\d+([eE][+-]?\d+)?", re.ASCII)
 """A number with a decimal comma, also with thousands apart."""
 WITH_THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?", re.ASCII)
 """A number whose thousands are set apart by commas."""
+_TIME = r"([T ]\d{1,2}:\d{2}.*)?"
+DATES = re.compile(rf"(\d{{4}}([-/.])\d{{1,2}}\2\d{{1,2}}|\d{{1,2}}([-/.])\d{{1,2}}\3\d{{4}}){_TIME}", re.ASCII)
+"""A day, with the year first or last, and perhaps a time of day."""
 
 
 def categories_by_dtype(table: Table) -> NDArray[np.bool_]:
@@ -27,7 +30,7 @@ def categories_by_dtype(table: Table) -> NDArray[np.bool_]:
     Raises
     ------
     InputError
-        If a column of text reads as numbers, or as free text.
+        If a column of text reads as numbers, as dates, or as free text.
     """
     categorical = np.zeros(table.shape[1], np.bool_)
     for f, column in enumerate(table.columns):
@@ -43,10 +46,11 @@ def _is_text(column: Column) -> bool:
 
 
 def _refuse_no_categories(column: Column, label: str) -> None:
-    """Raise InputError if most values read as numbers, or as free text: long, and most of them different."""
+    """Raise InputError if most values read as numbers, as dates, or as free text: long, and most of them different."""
     texts = [value for value in column.values[:: max(1, len(column.values) // LOOKED_AT)] if isinstance(value, str)]
     distinct = list(dict.fromkeys(texts))
     _refuse_numbers(distinct, label)
+    _refuse_dates(distinct, label)
     words = np.mean([len(text.split()) for text in texts]) if texts else 0.0
     if len(texts) >= FEWEST and 2 * len(distinct) > len(texts) and words >= MOST_WORDS:
         raise InputError(
@@ -75,6 +79,19 @@ def _refuse_numbers(distinct: list[str], label: str) -> None:
         f"X: {label} must hold numbers or be declared categorical; it holds text that reads as numbers"
         f"{written}, such as {shown((with_commas or plain)[0])}{beside}. "
         f'{convert}, or name it in categorical_features, or make it X[name].astype("category").'
+    )
+
+
+def _refuse_dates(distinct: list[str], label: str) -> None:
+    """Raise InputError if there are many texts, and most read as dates."""
+    dates = [text for text in distinct if DATES.fullmatch(text.strip())]
+    if len(dates) < FEWEST or 2 * len(dates) < len(distinct):
+        return
+    raise InputError(
+        f"X: {label} must hold numbers or categories; it holds text that reads as dates, such as {shown(dates[0])}. "
+        "As categories, dates of new rows would be unknown. Give what matters about them, such as the year, the "
+        "weekday, or the days since a fixed date (pandas.to_datetime reads the text), or name it in "
+        "categorical_features if its values are categories all the same."
     )
 
 
