@@ -169,7 +169,7 @@ def _predict(command: argparse.ArgumentParser) -> None:
 
 def _export(command: argparse.ArgumentParser) -> None:
     command.add_argument("--model", metavar="FILE", required=True, help="a model saved by train")
-    command.add_argument("--format", choices=("onnx", "xgboost", "treelite"), required=True, help="the reader's format")
+    command.add_argument("--format", choices=("onnx", "xgboost", "treelite", "c"), required=True, help="the reader's")
     command.add_argument("--output", metavar="FILE", required=True, help="file to write; .json for xgboost")
 
 

@@ -110,6 +110,11 @@ def test_export_to_treelite(shops: Path) -> None:
     np.testing.assert_allclose(found.reshape(200, -1)[:, -1], expected, atol=1e-5)
 
 
+def test_export_to_c(shops: Path) -> None:
+    _, path = exported(shops, "c", "m.c")
+    assert path.read_text() == gb.export.to_c(gb.load_model(shops.with_suffix(".json")))
+
+
 def test_an_export_does_not_destroy_its_model(shops: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trained(shops)
     model = str(shops.with_suffix(".json"))

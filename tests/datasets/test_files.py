@@ -51,6 +51,21 @@ def test_columns_are_features_unless_named(tmp_path: Path) -> None:
     assert (y, weight, group) == (None, None, None)
 
 
+def test_a_column_is_named_once(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(CSV)
+    with pytest.raises(InputError, match="target: 'y' is also the column of weight"):
+        read_table(path, "y", weight="y")
+    with pytest.raises(InputError, match="categorical: 'y' is also the column of target"):
+        read_table(path, "y", categorical=["town", "y"])
+
+
+def test_parquet_without_rows(tmp_path: Path) -> None:
+    pd.DataFrame({"a": [1.0], "y": [2.0]})[:0].to_parquet(tmp_path / "a.parquet")
+    with pytest.raises(InputError, match="no rows"):
+        read_table(tmp_path / "a.parquet", "y")
+
+
 @pytest.mark.parametrize("ending", [".libsvm", ".svm", ".txt", ".svm.xz"])
 def test_libsvm(ending: str, tmp_path: Path) -> None:
     path = tmp_path / f"a{ending}"

@@ -143,7 +143,13 @@ def _divide(
 
 
 def _check_roles(names: Sequence[str], path: Path, roles: dict[str, str | None], categorical: Sequence[str]) -> None:
-    """Raise InputError for a name that is no column."""
+    """Raise InputError for a name that is no column, or of a column that is named already."""
+    given = [(role, name) for role, name in roles.items() if name is not None]
+    for number, (what, column) in enumerate(given):
+        taken = [other for other, known in given[:number] if known == column]
+        if taken or column in categorical:
+            first = taken[0] if taken else "categorical"
+            raise InputError(f"{first}: {column!r} is also the column of {what}; name another, or leave one out.")
     for role, name in [*roles.items(), *(("categorical", name) for name in categorical)]:
         if name is not None and name not in names:
             close = get_close_matches(name, names)
@@ -245,9 +251,12 @@ def _read_parquet(path: Path) -> Any:
     except ImportError:
         raise InputError(f"{path}: reading Parquet needs pyarrow; pip install pyarrow.") from None
     try:
-        return read_parquet(path).to_pandas()
+        frame = read_parquet(path).to_pandas()
     except (ArrowException, OSError) as error:
         raise InputError(f"{path}: cannot be read as Parquet; {error}.") from None
+    if len(frame) == 0:
+        raise InputError(f"{path}: the file has column names but no rows.")
+    return frame
 
 
 def _read_libsvm(path: Path, n_features: int | None, one_based: bool | None) -> Read:
