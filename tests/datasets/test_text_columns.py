@@ -122,10 +122,19 @@ def test_dates_in_text_are_refused_and_taken_where_named(kind: str, form: str) -
     gb.GradientBoostingRegressor(**SMALL, categorical_features=["shop"]).fit(frame, Y)
 
 
+@pytest.mark.parametrize("text", ["{}.5%", " {} %", "${},250.00", "{},5 €"])
+def test_numbers_with_a_sign_are_refused_and_taken_where_named(text: str) -> None:
+    frame = FRAMES["object"](np.array([text.format(i % 90) if i else "n.a." for i in range(200)]))
+    with pytest.raises(gb.InputError, match=r"'shop' .* reads as numbers with a sign, such as .*str\.strip\("):
+        gb.GradientBoostingRegressor(**SMALL).fit(frame, Y)
+    gb.GradientBoostingRegressor(**SMALL, categorical_features=["shop"]).fit(frame, Y)
+
+
 def test_few_dates_and_versions_are_categories() -> None:
     few = [f"2024-0{i % 9 + 1}-01" for i in range(200)]
+    rates = [f"{i % 9}0%" for i in range(200)]
     versions = [f"{i % 7}.{i % 5}.{i % 30}" for i in range(200)]
-    for texts in (few, versions):
+    for texts in (few, rates, versions):
         model = gb.GradientBoostingRegressor(**SMALL).fit(FRAMES["object"](np.array(texts)), Y)
         assert model.columns_.is_categorical.tolist() == [True, False]
 
