@@ -18,8 +18,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.data.columns import MOST_FEATURES
-from gpuboost.data.formats.text_table import other_separator, read_columns, refuse_equal_names, table_of, uneven
+from gpuboost.data.formats.text_table import (
+    other_separator,
+    read_columns,
+    refuse_equal_names,
+    table_of,
+    uneven,
+    unreadable,
+)
 from gpuboost.data.tables import Table
+from gpuboost.data.text_columns import reads_as_number
 from gpuboost.errors import InputError
 
 Read: TypeAlias = tuple[Any, NDArray[Any] | None, NDArray[np.float64] | None, NDArray[Any] | None]
@@ -152,10 +160,17 @@ def _check_roles(names: Sequence[str], path: Path, roles: dict[str, str | None],
             raise InputError(f"{first}: {column!r} is also the column of {what}; name another, or leave one out.")
     for role, name in [*roles.items(), *(("categorical", name) for name in categorical)]:
         if name is not None and name not in names:
-            close = get_close_matches(name, names)
-            hint = f"close to it: {', '.join(close)}" if close else f"it has {', '.join(names[:10])}"
-            hint += " ..." if not close and len(names) > 10 else ""
-            raise InputError(f"{role}: {path} has no column {name!r}; {hint}{other_separator(names)}.")
+            raise InputError(f"{role}: {path} has no column {name!r}; {_near(name, names)}{other_separator(names)}.")
+
+
+def _near(name: str, names: Sequence[str]) -> str:
+    """Names like the one that is lacking, or all of them; and advice where they are no names."""
+    if 2 * sum(map(reads_as_number, names)) >= len(names):
+        return f"its first line, which must hold the column names, is {', '.join(names[:10])}"
+    close = get_close_matches(name, names)
+    if close:
+        return f"close to it: {', '.join(map(repr, close))}"
+    return f"it has {', '.join(names[:10])}" + (" ..." if len(names) > 10 else "")
 
 
 def _divide_columns(
@@ -205,7 +220,7 @@ def _read_text(path: Path, separator: str, text: Sequence[str], decimal: str) ->
         reason = _uneven_line(path, separator) or str(error).strip()
         raise InputError(f"{path}: cannot be read; {reason}.") from None
     except (OSError, EOFError, lzma.LZMAError, UnicodeError) as error:
-        raise InputError(f"{path}: cannot be read; {error}.") from None
+        raise unreadable(str(path), error) from None
     refuse_equal_names(_header(path, separator), str(path))
     if len(frame) == 0:
         raise InputError(f"{path}: the file has column names but no rows.")

@@ -38,7 +38,7 @@ def read_columns(
         with io.TextIOWrapper(stream, encoding="utf-8-sig", newline="") as text:
             header, rows = _fields(csv.reader(text, delimiter=separator), name)
     except (OSError, EOFError, lzma.LZMAError, UnicodeError, csv.Error) as error:
-        raise InputError(f"{name}: cannot be read; {error}.") from None
+        raise unreadable(name, error) from None
     if not rows:
         raise InputError(f"{name}: the file has column names but no rows.")
     refuse_equal_names(header, name)
@@ -47,6 +47,13 @@ def read_columns(
         title: _texts(list(fields)) if title in text_columns else _typed(list(fields), decimal)
         for title, fields in columns
     }
+
+
+def unreadable(name: str, error: Exception) -> InputError:
+    """The error of a text file that cannot be read. name: of the file."""
+    if isinstance(error, UnicodeError):
+        return InputError(f"{name}: cannot be read as text in UTF-8; {error}. Save it in UTF-8.")
+    return InputError(f"{name}: cannot be read; {error}.")
 
 
 def refuse_equal_names(header: list[str], name: str) -> None:
