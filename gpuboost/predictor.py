@@ -97,7 +97,7 @@ class _TreePredictor(ABC):
         if X.dtype not in FLOATS:
             if X.dtype.kind not in "biuf":
                 raise TypeError(f"X: a predictor takes numbers; got an array of {X.dtype}. NaN is missing.")
-            X = X.astype(np.float64)
+            X = X.astype(np.float64) if self._columns is None else X  # whose categories may be beyond the floats
         if X.ndim != 2 or X.shape[1] != self.n_features_in_:
             raise InputError(
                 f"X: must have shape (rows, {self.n_features_in_}); got {X.shape}. One row is X.reshape(1, -1)."

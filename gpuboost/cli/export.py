@@ -31,6 +31,12 @@ def _onnx(model: Any, path: str) -> None:
     to_onnx(model, path)
 
 
+def _c(model: Any, path: str) -> None:
+    from gpuboost.export import to_c
+
+    to_c(model, path)
+
+
 def _xgboost(model: Any, path: str) -> None:
     from gpuboost.export import to_xgboost
 
@@ -46,4 +52,9 @@ def _treelite(model: Any, path: str) -> None:
         file.write(to_treelite(model).serialize_bytes())
 
 
-_WRITERS: dict[str, Callable[[Any, str], None]] = {"onnx": _onnx, "treelite": _treelite, "xgboost": _xgboost}
+_WRITERS: dict[str, Callable[[Any, str], None]] = {
+    "onnx": _onnx,
+    "treelite": _treelite,
+    "xgboost": _xgboost,
+    "c": _c,
+}

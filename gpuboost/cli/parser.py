@@ -40,7 +40,8 @@ def _train(command: argparse.ArgumentParser) -> None:
     command.add_argument("--class-weight", type=_weights_of_classes, metavar="CLASS=W", help=weights)
     held_out = "share of the rows to hold out, or a file to score; 0.2 where no --model is to be saved"
     command.add_argument("--eval", metavar="FRACTION|FILE", help=held_out)
-    command.add_argument("--categorical", type=_names, metavar="A,B", help="columns to read as categories")
+    flags = "--categorical", "--categorical-features"
+    command.add_argument(*flags, type=_names, metavar="A,B", dest="categorical", help="columns to read as categories")
     command.add_argument("--weight", metavar="COLUMN", help="column of row weights")
     _add_offset(command)
     text = "folds of a cross-validation, in place of --eval; with --model, a model of all rows is saved"
@@ -65,6 +66,7 @@ def _add_offset(command: argparse.ArgumentParser) -> None:
 def _add_separator(command: argparse.ArgumentParser) -> None:
     text = "character between the fields of a text file, or tab; a comma by default, a tab in .tsv"
     command.add_argument("--sep", type=_separator, metavar="CHARACTER", help=text)
+    command.add_argument("--decimal", choices=(".", ","), help="decimal point of a text file; a point by default")
     command.add_argument("--format", choices=FORMATS, help="of the table, whatever the name of the file ends in")
 
 
@@ -167,7 +169,7 @@ def _predict(command: argparse.ArgumentParser) -> None:
 
 def _export(command: argparse.ArgumentParser) -> None:
     command.add_argument("--model", metavar="FILE", required=True, help="a model saved by train")
-    command.add_argument("--format", choices=("onnx", "xgboost", "treelite"), required=True, help="the reader's format")
+    command.add_argument("--format", choices=("onnx", "xgboost", "treelite", "c"), required=True, help="the reader's")
     command.add_argument("--output", metavar="FILE", required=True, help="file to write; .json for xgboost")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.data.tables import Table, as_table
+from gpuboost.data.categories import is_missing
+from gpuboost.data.tables import Column, Table, as_table
 from gpuboost.data.text_columns import WITH_COMMAS, reads_as_number
 from gpuboost.errors import InputError, shown
 from gpuboost.losses.registry import CLASSES
@@ -75,7 +77,8 @@ def read(
     position: str | None = None,
     **form: Any,
 ) -> InputTable:
-    """The rows of a file. InputError if it cannot be read or lacks a column. form: ``kind``, ``one_based``, ``text``.
+    """The rows of a file. InputError if it cannot be read or lacks a column. form: ``kind``, ``one_based``, ``text``,
+    ``decimal``.
 
     target: a column, or several, which must hold numbers.
     """
@@ -137,6 +140,17 @@ def with_pairs(rows: InputTable, path: str | None) -> InputTable:
     return replace(rows, pairs=check_pairs(values[:, :2], weight, rows.n_rows, rows.group))
 
 
+def check_targets(y: NDArray[Any], path: str) -> None:
+    """Raise InputError if a row has no target."""
+    if y.dtype == object:
+        lacks = np.array([is_missing(value) for value in y.ravel()], np.bool_).reshape(y.shape)
+    else:
+        lacks = np.isnan(y) if y.dtype.kind == "f" else np.zeros(y.shape, np.bool_)
+    rows = np.flatnonzero(lacks if lacks.ndim == 1 else lacks.any(axis=1))
+    if len(rows):
+        raise InputError(f"--target: row {rows[0]} of {path} has no value ({len(rows)} such rows). Leave them out.")
+
+
 def names_of(x: Any) -> list[str] | None:
     """Names of the columns of a frame or ``Table``; None for a matrix."""
     names = x.names if isinstance(x, Table) else getattr(x, "columns", None)
@@ -146,8 +160,15 @@ def names_of(x: Any) -> list[str] | None:
 def text_columns(rows: InputTable, target: str | None) -> list[str]:
     """Names of the columns that hold text, the target among them."""
     names, columns = names_of(rows.x) or (), as_table(rows.x).columns
-    listed = [name for name, column in zip(names, columns, strict=False) if holds_text(column.levels)]
+    listed = [name for name, column in zip(names, columns, strict=False) if _is_text(column)]
     return listed if target is None or not holds_text(rows.y) else [*listed, target]
+
+
+def _is_text(column: Column) -> bool:
+    if column.is_numeric:
+        return False
+    values = column.values if column.levels is None else column.levels
+    return holds_text([value for value in values if value is not None])
 
 
 def holds_text(values: Any) -> bool:
@@ -220,7 +241,7 @@ def _refuse_mixed(labels: NDArray[Any]) -> None:
         return
     row = int(np.argmax(labels.ravel() == others[0])) // (labels.size // len(labels))
     commas = WITH_COMMAS.fullmatch(str(others[0]).strip()) is not None
-    advice = "Write numbers with decimal points" if commas else "Correct such rows or leave them out"
+    advice = "Name the decimal point with --decimal ','" if commas else "Correct such rows or leave them out"
     raise InputError(
         f"--task: the target has {len(values)} different values, and most are numbers, but row {row} holds "
         f"{shown(others[0])[:40]}. {advice}, or give --task classification."
@@ -234,12 +255,19 @@ def split(rows: InputTable, share: float, seed: int, *, task: str) -> tuple[Inpu
 
     if task == "rank":
         return _split_queries(rows, share, seed)
+    _check_share(share, rows.n_rows, "rows")
     classify = task == "classification" and rows.y.ndim == 1
     counts = np.unique(rows.y, return_counts=True)[1] if classify else np.zeros(1)
     stratifiable = min(share, 1 - share) * rows.n_rows >= len(counts)
     labels = rows.y if classify and counts.min() > 1 and stratifiable else None
     train, test = train_test_split(np.arange(rows.n_rows), test_size=share, random_state=seed % 2**32, stratify=labels)
     return rows.taken(np.sort(train)), rows.taken(np.sort(test))
+
+
+def _check_share(share: float, n: int, what: str) -> None:
+    """Raise InputError if no row, or no query, is left to train on."""
+    if math.ceil(share * n) >= n:
+        raise InputError(f"--eval: with {share:g} of {n} {what} held out, none is left to train on; hold out fewer.")
 
 
 def _split_queries(rows: InputTable, share: float, seed: int) -> tuple[InputTable, InputTable]:
@@ -251,6 +279,7 @@ def _split_queries(rows: InputTable, share: float, seed: int) -> tuple[InputTabl
     start = query_start(rows.group)
     if len(start) < 3:
         raise InputError(f"--eval: queries are held out whole, so two are needed; the data hold {len(start) - 1}.")
+    _check_share(share, len(start) - 1, "queries")
     _, queries = train_test_split(np.arange(len(start) - 1), test_size=share, random_state=seed % 2**32)
     held_out = np.isin(np.repeat(np.arange(len(start) - 1), np.diff(start)), queries)
     return rows.taken(np.flatnonzero(~held_out)), rows.taken(np.flatnonzero(held_out))

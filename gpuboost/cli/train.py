@@ -9,7 +9,17 @@ from typing import Any
 from gpuboost.cli.console import new_console
 from gpuboost.cli.policies import feature_costs, langevin, sketch
 from gpuboost.cli.scores import baseline, scores, table
-from gpuboost.cli.tables import InputTable, check_place, names_of, read, split, task_of, text_columns, with_pairs
+from gpuboost.cli.tables import (
+    InputTable,
+    check_place,
+    check_targets,
+    names_of,
+    read,
+    split,
+    task_of,
+    text_columns,
+    with_pairs,
+)
 from gpuboost.errors import InputError
 
 KINDS = {
@@ -135,7 +145,7 @@ def _read(path: str, options: argparse.Namespace, like: InputTable | None = None
     if options.target and options.targets:
         raise InputError("--targets: names every column to learn; leave --target out.")
     columns = options.targets or options.target, options.weight, options.categorical
-    n_features, form = None, {"kind": options.format, "one_based": None}
+    n_features, form = None, {"kind": options.format, "one_based": None, "decimal": options.decimal}
     if like is not None:
         n_features = like.x.shape[1]
         form |= {"one_based": names_of(like.x) is not None, "text": text_columns(like, options.target)}
@@ -144,6 +154,7 @@ def _read(path: str, options: argparse.Namespace, like: InputTable | None = None
         names = names_of(rows.x) or []
         shown = ", ".join(names[:10]) + (" ..." if len(names) > 10 else "")
         raise InputError(f"--target: names the column to learn; none is given, and {path} has {shown}. Add --target.")
+    check_targets(rows.y, path)
     return rows
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable
+from datetime import date, timedelta
 from itertools import repeat
 from typing import Any, TypeAlias
 
@@ -15,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.data.tables import Column
-from gpuboost.errors import InputError
+from gpuboost.data.text_columns import reads_as_number
+from gpuboost.errors import InputError, shown
 
 Category: TypeAlias = str | int | float | bool
 
@@ -61,9 +63,9 @@ def numbers(column: Column, label: str) -> NDArray[Any]:
     Raises
     ------
     InputError
-        If it holds text.
+        If it holds text or dates.
     TypeError
-        If it holds something that is neither text nor a number.
+        If it holds something else that is no number.
     """
     if column.is_numeric:
         return column.values
@@ -75,16 +77,29 @@ def numbers(column: Column, label: str) -> NDArray[Any]:
 def _floats(values: Iterable[Any], label: str) -> NDArray[np.float64]:
     """Objects as numbers, None and pandas.NA being missing. Text is refused even where float() could read it."""
     values = [np.nan if is_missing(value) else value for value in values]
-    for value in values:
-        if isinstance(value, str):
-            raise InputError(
-                f"X: {label} must hold numbers or be declared categorical; it holds {value!r}. Name it in "
-                'categorical_features, or make it X[name].astype("category").'
-            )
+    _refuse_others(values, label)
     try:
         return np.fromiter(values, dtype=np.float64, count=len(values))
     except (TypeError, ValueError, OverflowError) as error:
         raise TypeError(f"X: {label} must hold numbers: {error}.") from None
+
+
+def _refuse_others(values: list[Any], label: str) -> None:
+    """Raise InputError if there are texts among the values, or dates."""
+    texts = [value for value in values if isinstance(value, str)]
+    if texts:
+        worst = next((text for text in texts if not reads_as_number(text)), texts[0])
+        raise InputError(
+            f"X: {label} must hold numbers, as it is not among the categorical features; it holds {shown(worst)}. "
+            "Convert it, with pandas.to_numeric(..., errors='coerce') for instance; if its values are categories, fit "
+            "with it in categorical_features."
+        )
+    dates = [value for value in values if isinstance(value, (date, timedelta, np.datetime64, np.timedelta64))]
+    if dates:
+        raise InputError(
+            f"X: {label}: dates and time spans are not numbers; got {shown(dates[0])}. Give what matters about them, "
+            "such as the year, the weekday, or the days since a fixed date."
+        )
 
 
 def is_missing(value: Any) -> bool:

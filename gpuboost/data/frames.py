@@ -15,6 +15,9 @@ from gpuboost.errors import InputError
 LAZY = ("polars", "duckdb")
 """Libraries whose lazy frames are collected; those of others may be larger than the memory of this machine."""
 
+MOST_EXACT = 2**53
+"""Floats hold every integer up to this one."""
+
 MARKS = ("__dataframe__", "__arrow_c_stream__", "__narwhals_dataframe__", "collect", "to_pandas", "fetch_arrow_table")
 """Attributes by which frames are recognised: each library's has one or more of them."""
 
@@ -123,8 +126,16 @@ def values_of(series: Any) -> tuple[NDArray[Any], tuple[Any, ...] | None]:
     elif not (kind.is_numeric() or isinstance(kind, nw.Boolean)):
         return _objects(series.to_list()), None
     elif series.null_count() > 0:
+        if kind.is_integer() and _is_beyond_floats(series):
+            return _objects(series.to_list()), None
         series = series.cast(nw.Float32 if isinstance(kind, nw.Float32) else nw.Float64)
     return np.asarray(series.to_numpy()), None
+
+
+def _is_beyond_floats(series: Any) -> bool:
+    """True if floats cannot hold each of the integers of a narwhals series: they may be ids."""
+    ends = [end for end in (series.min(), series.max()) if end is not None]
+    return any(abs(int(end)) > MOST_EXACT for end in ends)
 
 
 def _coded(values: list[Any]) -> tuple[NDArray[Any], tuple[Any, ...]]:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.arguments import declares, unmasked
-from gpuboost.data.frames import eager_frame, matrix_of, needs_package, values_of
+from gpuboost.data.frames import MOST_EXACT, eager_frame, matrix_of, needs_package, values_of
 from gpuboost.data.sparse import check_sparse
 from gpuboost.errors import InputError
 from gpuboost.records import dataclass
@@ -310,5 +310,15 @@ def _pandas_column(series: Any) -> Column:
     if pd.api.types.is_numeric_dtype(kind):  # bool as well
         if isinstance(kind, np.dtype):
             return Column(series.to_numpy())
-        return Column(series.to_numpy(dtype=np.float64, na_value=np.nan))
+        return Column(_nullable_numbers(series))
     return Column(series.to_numpy(dtype=object, na_value=None))
+
+
+def _nullable_numbers(series: Any) -> NDArray[Any]:
+    """A column of a nullable dtype as floats; as objects if floats cannot hold its integers, which may be ids."""
+    from pandas.api.types import is_integer_dtype
+
+    values: NDArray[Any] = series.to_numpy(dtype=np.float64, na_value=np.nan)
+    if is_integer_dtype(series.dtype) and (np.abs(values) >= MOST_EXACT).any():
+        return np.asarray(series.to_numpy(dtype=object, na_value=None))
+    return values

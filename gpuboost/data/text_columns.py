@@ -1,4 +1,4 @@
-"""Columns of text, which are categories by default; numbers written as text, and free text, are refused."""
+"""Columns of text, which are categories by default; numbers and dates written as text, and free text, are refused."""
 
 from __future__ import annotations
 
@@ -13,12 +13,16 @@ from gpuboost.data.tables import Column, Table
 from gpuboost.errors import InputError, shown
 
 LOOKED_AT = 1_000  # rows, at equal distances
-FEWEST = 20  # rows from which a column is judged to be free text
+FEWEST = 20  # rows from which a column is judged to be free text, and different values to be dates
 MOST_WORDS = 4.0  # a category has fewer on average; titles and names do
 WITH_COMMAS = re.compile(r"[+-]?(\d+|\d{1,3}([.' ]\d{3})+)?,\d+([eE][+-]?\d+)?", re.ASCII)
 """A number with a decimal comma, also with thousands apart."""
 WITH_THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?", re.ASCII)
 """A number whose thousands are set apart by commas."""
+SIGNS = "%$€£¥"
+_TIME = r"([T ]\d{1,2}:\d{2}.*)?"
+DATES = re.compile(rf"(\d{{4}}([-/.])\d{{1,2}}\2\d{{1,2}}|\d{{1,2}}([-/.])\d{{1,2}}\3\d{{4}}){_TIME}", re.ASCII)
+"""A day, with the year first or last, and perhaps a time of day."""
 
 
 def categories_by_dtype(table: Table) -> NDArray[np.bool_]:
@@ -27,7 +31,7 @@ def categories_by_dtype(table: Table) -> NDArray[np.bool_]:
     Raises
     ------
     InputError
-        If a column of text reads as numbers, or as free text.
+        If a column of text reads as numbers, as dates, or as free text.
     """
     categorical = np.zeros(table.shape[1], np.bool_)
     for f, column in enumerate(table.columns):
@@ -43,10 +47,12 @@ def _is_text(column: Column) -> bool:
 
 
 def _refuse_no_categories(column: Column, label: str) -> None:
-    """Raise InputError if most values read as numbers, or as free text: long, and most of them different."""
+    """Raise InputError if most values read as numbers, as dates, or as free text: long, and most of them different."""
     texts = [value for value in column.values[:: max(1, len(column.values) // LOOKED_AT)] if isinstance(value, str)]
     distinct = list(dict.fromkeys(texts))
     _refuse_numbers(distinct, label)
+    _refuse_signs(distinct, label)
+    _refuse_dates(distinct, label)
     words = np.mean([len(text.split()) for text in texts]) if texts else 0.0
     if len(texts) >= FEWEST and 2 * len(distinct) > len(texts) and words >= MOST_WORDS:
         raise InputError(
@@ -69,11 +75,47 @@ def _refuse_numbers(distinct: list[str], label: str) -> None:
     written, convert = "", "Convert it, with pandas.to_numeric(..., errors='coerce') for instance"
     if with_commas:
         written, marks = _of_commas(with_commas)
-        convert = f"Read the file with pandas.read_csv(..., {marks}), or convert the column"
+        command = " (--decimal , of the command line)" if "decimal" in marks else ""
+        convert = f"Read the file with pandas.read_csv(..., {marks}){command}, or convert the column"
     raise InputError(
         f"X: {label} must hold numbers or be declared categorical; it holds text that reads as numbers"
         f"{written}, such as {shown((with_commas or plain)[0])}{beside}. "
         f'{convert}, or name it in categorical_features, or make it X[name].astype("category").'
+    )
+
+
+def _refuse_signs(distinct: list[str], label: str) -> None:
+    """Raise InputError if there are many texts, and most are numbers with a sign of percent or of a currency."""
+    signed = [
+        text for text in distinct if text.strip(SIGNS + " ") != text.strip() and _is_number(text.strip(SIGNS + " "))
+    ]
+    if not _are_most(signed, distinct):
+        return
+    raise InputError(
+        f"X: {label} must hold numbers or be declared categorical; it holds text that reads as numbers with a sign, "
+        f"such as {shown(signed[0])}. Take the sign away and convert it, as by X[name].str.strip({SIGNS + ' '!r}) and "
+        "pandas.to_numeric, or name it in categorical_features if its values are categories all the same."
+    )
+
+
+def _is_number(text: str) -> bool:
+    return reads_as_number(text) or _has_thousands(text) or WITH_COMMAS.fullmatch(text) is not None
+
+
+def _are_most(texts: list[str], distinct: list[str]) -> bool:
+    return len(texts) >= FEWEST and 2 * len(texts) >= len(distinct)
+
+
+def _refuse_dates(distinct: list[str], label: str) -> None:
+    """Raise InputError if there are many texts, and most read as dates."""
+    dates = [text for text in distinct if DATES.fullmatch(text.strip())]
+    if not _are_most(dates, distinct):
+        return
+    raise InputError(
+        f"X: {label} must hold numbers or categories; it holds text that reads as dates, such as {shown(dates[0])}. "
+        "As categories, dates of new rows would be unknown. Give what matters about them, such as the year, the "
+        "weekday, or the days since a fixed date (pandas.to_datetime reads the text), or name it in "
+        "categorical_features if its values are categories all the same."
     )
 
 

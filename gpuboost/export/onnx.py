@@ -11,7 +11,9 @@ import os
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from gpuboost.errors import InputError
 from gpuboost.export.plain import PlainModel, PlainTree, float32_below, plain, required
 from gpuboost.storage import write
 
@@ -121,10 +123,21 @@ def _link(onnx: Any, model: PlainModel) -> tuple[list[Any], list[Any], list[Any]
         n_classes, constants = len(model.bias), []
     classes = np.arange(n_classes) if model.classes is None else np.asarray(model.classes)
     kind = onnx.TensorProto.INT64 if classes.dtype.kind in "iub" else onnx.TensorProto.STRING
-    labels = classes.astype(np.int64) if kind == onnx.TensorProto.INT64 else classes.astype(str).astype(object)
+    labels = classes.astype(np.int64) if kind == onnx.TensorProto.INT64 else _texts(classes)
     nodes += [
         node("ArgMax", ["probabilities"], ["place"], axis=1, keepdims=0),
         node("Gather", ["classes", "place"], ["label"]),
     ]
     outputs = [info("label", kind, [None]), info("probabilities", number, [None, n_classes])]
     return nodes, [*constants, constant(labels, "classes")], outputs
+
+
+def _texts(classes: NDArray[Any]) -> NDArray[Any]:
+    """(K,) labels as text. InputError if ONNX, which holds text in UTF-8, cannot hold one."""
+    texts: NDArray[Any] = classes.astype(str).astype(object)
+    for text in texts:
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise InputError(f"model: ONNX has text in UTF-8, which cannot hold the class {text!r}.") from None
+    return texts

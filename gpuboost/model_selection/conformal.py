@@ -23,6 +23,7 @@ from gpuboost.model_selection.conformal_methods import (
     check_models,
     class_scores,
     method_of,
+    offset_of,
     scores_of_classes,
     scores_of_numbers,
 )
@@ -48,15 +49,18 @@ class ConformalRegressor:
     def __init__(self, models: tuple[Any, ...], method: str, coverage: float, calibration: CalibrationScores) -> None:
         self.models, self.method, self.coverage, self.calibration = models, method, coverage, calibration
 
-    def predict(self, X: Any) -> Floats:
+    def predict(self, X: Any, *, init_score: Any = None) -> Floats:
         """(n,) the model's own predictions; of several quantiles the one nearest to the median, of two models their
         mean."""
+        offset = offset_of(self.models, init_score)
         if len(self.models) == 2:
-            low, high, _ = bounds(self.models, "cqr", self.coverage, X)
+            low, high, _ = bounds(self.models, "cqr", self.coverage, X, **offset)
             return 0.5 * low + 0.5 * high
-        return centre_of(self.models[0], X)
+        return centre_of(self.models[0], X, **offset)
 
-    def predict_interval(self, X: Any, coverage: float | None = None, *, sample_weight: Any = 1.0) -> Floats:
+    def predict_interval(
+        self, X: Any, coverage: float | None = None, *, sample_weight: Any = 1.0, init_score: Any = None
+    ) -> Floats:
         """(n, 2) float64 bounds of intervals that hold a new target with probability ``coverage`` at least.
 
         Parameters
@@ -67,14 +71,16 @@ class ConformalRegressor:
             The new rows' weights on the scale of the calibration's. 1 for weights that are numbers of equal rows;
             for weights that correct a covariate shift, the likelihood ratios of the new rows. Rows whose weight is too
             large for the calibration rows have infinite intervals.
+        init_score : (n,) numbers, or one number, optional
+            Offsets of the new rows, as for ``predict`` of the estimators.
 
         Raises
         ------
         InputError
-            If coverage is not between 0 and 1, or the calibration rows are too few for it.
+            If coverage is not between 0 and 1, the calibration rows are too few for it, or the model has no offsets.
         """
         asked = _checked(self.coverage if coverage is None else coverage, self.calibration)
-        low, high, unit = bounds(self.models, self.method, self.coverage, X)
+        low, high, unit = bounds(self.models, self.method, self.coverage, X, **offset_of(self.models, init_score))
         by = self.calibration.quantile(asked, _weight_of(sample_weight, len(low))) * unit
         intervals = np.column_stack([low - by, high + by])
         # calibration has taken more than the width: a point, which covers no less
@@ -113,22 +119,25 @@ class ConformalClassifier:
         self.models, self.method, self.coverage, self.calibration = models, method, coverage, calibration
         self.classes_ = np.asarray(models[0].classes_)
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: Any, *, init_score: Any = None) -> NDArray[Any]:
         """(n,) the model's own predictions."""
-        return np.asarray(on_host(self.models[0].predict(X)))
+        return np.asarray(on_host(self.models[0].predict(X, **offset_of(self.models, init_score))))
 
-    def predict_proba(self, X: Any) -> Floats:
+    def predict_proba(self, X: Any, *, init_score: Any = None) -> Floats:
         """(n, K) the model's own probabilities."""
-        return np.asarray(on_host(self.models[0].predict_proba(X)), dtype=np.float64)
+        predicted = self.models[0].predict_proba(X, **offset_of(self.models, init_score))
+        return np.asarray(on_host(predicted), dtype=np.float64)
 
-    def predict_set(self, X: Any, coverage: float | None = None, *, sample_weight: Any = 1.0) -> NDArray[np.bool_]:
+    def predict_set(
+        self, X: Any, coverage: float | None = None, *, sample_weight: Any = 1.0, init_score: Any = None
+    ) -> NDArray[np.bool_]:
         """(n, K) True for the classes of a set that holds the true one with probability ``coverage`` at least.
 
         A set may be empty: no class conforms to the calibration rows. Parameters and errors are those of
         ``ConformalRegressor.predict_interval``.
         """
         asked = _checked(self.coverage if coverage is None else coverage, self.calibration)
-        scores = class_scores(self.predict_proba(X), self.method)
+        scores = class_scores(self.predict_proba(X, init_score=init_score), self.method)
         limit = self.calibration.quantile(asked, _weight_of(sample_weight, len(scores)))
         return scores <= np.broadcast_to(limit, len(scores))[:, None]
 
@@ -141,7 +150,14 @@ class ConformalClassifier:
 
 
 def conformal(
-    model: Any, X_cal: Any, y_cal: Any, coverage: float = 0.9, *, method: str = "auto", sample_weight: Any = None
+    model: Any,
+    X_cal: Any,
+    y_cal: Any,
+    coverage: float = 0.9,
+    *,
+    method: str = "auto",
+    sample_weight: Any = None,
+    init_score: Any = None,
 ) -> ConformalRegressor | ConformalClassifier:
     """Calibrate a fitted model on rows that it was not trained on: intervals, or sets of classes, of known coverage.
 
@@ -165,6 +181,8 @@ def conformal(
     sample_weight : (n,) numbers, optional
         Weight 3 is three equal rows; or likelihood ratios, for a covariate shift between calibration and new rows
         (Tibshirani et al. 2019, arXiv 1904.06019), which ``predict_interval`` then needs too.
+    init_score : (n,) or (n, K) numbers, or one number, optional
+        Offsets of the calibration rows, for a model that was fitted with offsets; predictions take those of their rows.
 
     Returns
     -------
@@ -173,8 +191,7 @@ def conformal(
     Raises
     ------
     InputError
-        If the rows are too few for the coverage, the message having the number that is needed; if they do not fit the
-        model.
+        If the rows do not fit the model, or are too few for the coverage; the message has the number that is needed.
     RecipeError
         If the method does not fit the model.
     """
@@ -184,16 +201,14 @@ def conformal(
     classify = hasattr(models[0], "classes_")
     chosen = method_of(models, method, CLASSIFICATION if classify else REGRESSION)
     y = _targets(on_host(y_cal))
-    if y.ndim != 1 or len(y) == 0:
-        raise InputError(f"y_cal: must hold one target for each calibration row; the shape is {y.shape}.")
-    weight = on_host(sample_weight)
+    offset = offset_of(models, init_score)
     if classify:
-        of_classes = CalibrationScores.of(scores_of_classes(models[0], chosen, X_cal, y), weight)
-        of_classes.check_enough(coverage)
-        return ConformalClassifier(models, chosen, float(coverage), of_classes)
-    calibration = CalibrationScores.of(scores_of_numbers(models, chosen, coverage, X_cal, y), weight)
+        scores = scores_of_classes(models[0], chosen, X_cal, y, **offset)
+    else:
+        scores = scores_of_numbers(models, chosen, coverage, X_cal, y, **offset)
+    calibration = CalibrationScores.of(scores, on_host(sample_weight))
     calibration.check_enough(coverage)
-    return ConformalRegressor(models, chosen, float(coverage), calibration)
+    return (ConformalClassifier if classify else ConformalRegressor)(models, chosen, float(coverage), calibration)
 
 
 def load_conformal(path: str | os.PathLike[str]) -> ConformalRegressor | ConformalClassifier:
@@ -223,9 +238,12 @@ def _shown(predictor: ConformalRegressor | ConformalClassifier) -> str:
 
 def _targets(y: Any) -> NDArray[Any]:
     try:
-        return np.asarray(y)
+        targets: NDArray[Any] = np.asarray(y)
     except ValueError as error:  # rows of different lengths
         raise InputError(f"y_cal: must hold one target for each calibration row; {error}") from None
+    if targets.ndim != 1 or len(targets) == 0:
+        raise InputError(f"y_cal: must hold one target for each calibration row; the shape is {targets.shape}.")
+    return targets
 
 
 def _checked(coverage: float, calibration: CalibrationScores) -> float:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from gpuboost.api.base import GradientBoosting
 from gpuboost.api.posterior import PosteriorMixin
 from gpuboost.api.ranker import GradientBoostingRanker
 from gpuboost.arguments import is_one_of
@@ -77,6 +78,18 @@ def method_of(models: Sequence[Any], method: Any, known: Sequence[str]) -> str:
     return str(method)
 
 
+def offset_of(models: Sequence[Any], init_score: Any) -> dict[str, Any]:
+    """The offsets of rows as an argument of predictions; empty without offsets. InputError if a model has none."""
+    if init_score is None:
+        return {}
+    for model in models:
+        if _draws(model):
+            raise InputError("init_score: a model with langevin is fitted without offsets; leave it out.")
+        if not isinstance(model, GradientBoosting):
+            raise InputError(f"init_score: a {type(model).__name__} takes no offsets; leave it out.")
+    return {"init_score": init_score}
+
+
 def _loss(model: Any) -> Any:
     return getattr(model, "loss_", None)
 
@@ -93,27 +106,28 @@ def _has_spread(model: Any) -> bool:
 # regression
 
 
-def bounds(models: Sequence[Any], method: str, coverage: float, X: Any) -> tuple[Floats, Floats, Floats]:
-    """(low, high, unit), (n,) each: intervals before the calibration, and the unit of their distance to a target."""
+def bounds(models: Sequence[Any], method: str, coverage: float, X: Any, **offset: Any) -> tuple[Floats, Floats, Floats]:
+    """(low, high, unit), (n,) each: intervals before the calibration, and the unit of their distance to a target.
+    offset: as ``offset_of`` gives it."""
     if method == "cqr":
-        low, high = _quantiles(models, coverage, X)
+        low, high = _quantiles(models, coverage, X, **offset)
         return low, high, np.ones(len(low))
-    centre = centre_of(models[0], X)
-    return centre, centre, _spread(models[0], X) if method == "scaled" else np.ones(len(centre))
+    centre = centre_of(models[0], X, **offset)
+    return centre, centre, _spread(models[0], X, **offset) if method == "scaled" else np.ones(len(centre))
 
 
-def centre_of(model: Any, X: Any) -> Floats:
+def centre_of(model: Any, X: Any, **offset: Any) -> Floats:
     """(n,) predictions; of several quantiles the one nearest to the median."""
-    predicted: Floats = np.asarray(on_host(model.predict(X)), dtype=np.float64)
+    predicted: Floats = np.asarray(on_host(model.predict(X, **offset)), dtype=np.float64)
     if predicted.ndim == 2 and isinstance(_loss(model), Quantiles):
         return predicted[:, int(np.argmin(np.abs(np.array(model.loss_.alpha) - 0.5)))]
     return _vector(predicted)
 
 
-def _quantiles(models: Sequence[Any], coverage: float, X: Any) -> tuple[Floats, Floats]:
+def _quantiles(models: Sequence[Any], coverage: float, X: Any, **offset: Any) -> tuple[Floats, Floats]:
     """Two predicted quantiles: of the levels nearest to those of the coverage, or of the two models."""
     if len(models) == 2:
-        low, high = (centre_of(model, X) for model in models)
+        low, high = (centre_of(model, X, **offset) for model in models)
         return np.minimum(low, high), np.maximum(low, high)
     levels = np.array(models[0].loss_.alpha)
     first = int(np.argmin(np.abs(levels - (0.5 - 0.5 * coverage))))
@@ -123,27 +137,29 @@ def _quantiles(models: Sequence[Any], coverage: float, X: Any) -> tuple[Floats, 
             f"method: 'cqr' needs two quantiles for a coverage of {coverage:g}; of {levels.tolist()}, {levels[first]} "
             "is nearest to both. Use method='absolute'."
         )
-    predicted = np.asarray(on_host(models[0].predict(X)), dtype=np.float64)
+    predicted = np.asarray(on_host(models[0].predict(X, **offset)), dtype=np.float64)
     return predicted[:, first], predicted[:, last]
 
 
-def _spread(model: Any, X: Any) -> Floats:
+def _spread(model: Any, X: Any, **offset: Any) -> Floats:
     """(n,) standard deviation of a new target, or of the draws if the loss has no model of the noise."""
     if not _draws(model):
-        return np.asarray(on_host(model.predict(X, output="std")), dtype=np.float64)
+        return np.asarray(on_host(model.predict(X, output="std", **offset)), dtype=np.float64)
     uncertainty = model.predict_uncertainty(X)
     variance = np.where(np.isnan(uncertainty.total), uncertainty.knowledge, uncertainty.total)
     spread: Floats = np.maximum(np.sqrt(variance), _LEAST_SPREAD)
     return spread
 
 
-def scores_of_numbers(models: Sequence[Any], method: str, coverage: float, X: Any, y: NDArray[Any]) -> Floats:
+def scores_of_numbers(
+    models: Sequence[Any], method: str, coverage: float, X: Any, y: NDArray[Any], **offset: Any
+) -> Floats:
     """(n,) distance of each target beyond its bounds, negative between them, in the row's unit."""
     target = as_numbers(y)
     if not np.isfinite(target).all():
         row = int(np.argmin(np.isfinite(target)))
         raise InputError(f"y_cal: must hold finite numbers; row {row} holds {float(target[row])!r}.")
-    low, high, unit = bounds(models, method, coverage, X)
+    low, high, unit = bounds(models, method, coverage, X, **offset)
     _same_rows(low, target)
     scores: Floats = np.maximum(low - target, target - high) / unit
     return scores
@@ -162,7 +178,7 @@ def class_scores(p: Floats, method: str) -> Floats:
     return scores
 
 
-def scores_of_classes(model: Any, method: str, X: Any, y: NDArray[Any]) -> Floats:
+def scores_of_classes(model: Any, method: str, X: Any, y: NDArray[Any], **offset: Any) -> Floats:
     """(n,) score of the true class of each row."""
     if not hasattr(model, "predict_proba"):
         raise InputError(f"model: sets of classes are made of probabilities, and {type(model).__name__} has none.")
@@ -171,7 +187,7 @@ def scores_of_classes(model: Any, method: str, X: Any, y: NDArray[Any]) -> Float
     if not known.all():
         row = int(np.argmin(known))
         raise InputError(f"y_cal: must be labels of the training data; row {row} holds {y[row]}.")
-    p = np.asarray(on_host(model.predict_proba(X)), dtype=np.float64)
+    p = np.asarray(on_host(model.predict_proba(X, **offset)), dtype=np.float64)
     _same_rows(p, y)
     of_true: Floats = class_scores(p, method)[true]
     return of_true

@@ -35,7 +35,7 @@ def splits_of(
     """
     if isinstance(folds, Integral) and not isinstance(folds, bool):
         folds = _splitter(folds, n_rows, group, random_state, name, classify=classify and np.ndim(y) == 1)
-    pairs = folds.split(np.zeros(n_rows), y, group) if _is_splitter(folds) else folds
+    pairs = _pairs_of(folds, n_rows, y, group, name) if _is_splitter(folds) else folds
     if isinstance(pairs, (str, bytes)) or not isinstance(pairs, Iterable) or getattr(pairs, "shape", None) == ():
         raise RecipeError(f"{name}: must be an int, a splitter, or an iterable of pairs of row numbers; got {folds!r}.")
     splits = [_pair(fold, pair, name) for fold, pair in enumerate(pairs)]
@@ -63,6 +63,17 @@ def for_fold(model: GradientBoosting, learn: Rows, n_rows: int) -> GradientBoost
     check_rows_of(made.sampling, n_rows)
     made.sampling = for_training_rows(made.sampling, learn, None)
     return made
+
+
+def _pairs_of(splitter: Any, n_rows: int, y: Any, group: Any, name: str) -> list[Any]:
+    """The pairs of a splitter of scikit-learn for these rows. RecipeError if it refuses them."""
+    try:
+        return list(splitter.split(np.zeros(n_rows), y, group))
+    except ValueError as error:
+        said, advice = str(error).rstrip("."), ""
+        if group is None and "groups" in said:
+            advice = " Pass group=: the group of each row, equal ones side by side."
+        raise RecipeError(f"{name}: {type(splitter).__name__} says: {said}.{advice}") from error
 
 
 def _pair(fold: int, pair: Any, name: str) -> tuple[Rows, Rows]:

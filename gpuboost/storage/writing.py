@@ -73,13 +73,17 @@ def checked_path(path: Any) -> Path:
     """The path of a file.
 
     Raises:
-        InputError: if it is neither text nor a path, is empty, or holds a null character.
+        InputError: if it is neither text nor a path, is empty, or holds what names of files cannot.
     """
     if not isinstance(path, (str, os.PathLike)):
         raise InputError(f"path: must be the path of a file; got {shown(path)}.")
     text = os.fspath(path)
     if not text or "\0" in str(text):
         raise InputError(f"path: must name a file; got {text!r}.")
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError:
+        raise InputError(f"path: must be text that names of files can have; got {text!r}.") from None
     return Path(path)
 
 

@@ -101,15 +101,28 @@ def numbers(x: Any, columns: Columns, name: str = "X", *, read: bool = True) -> 
     """
     if not isinstance(x, Dataset):
         return columns.encode(x)
-    known, seen = columns, x.columns
-    same_names = known.names is None or seen.names is None or known.names == seen.names
-    if known.n_features != seen.n_features or known.categories != seen.categories or not same_names:
+    other = _difference(columns, x.columns)
+    if other:
         raise InputError(
-            f"{name}: a Dataset must have the features, and the categories, of the training data; this one has "
-            f"{seen.n_features} features, the training data {known.n_features}. Pass the data itself."
+            f"{name}: a Dataset must have the features, and the categories, of the training data; {other}. Pass the "
+            "data itself."
         )
-    refuse_another_missing(known.missing, seen.missing)
+    refuse_another_missing(columns.missing, x.columns.missing)
     return columns.with_statistics(x.x[:] if read and x.in_files else x.x)
+
+
+def _difference(known: Columns, seen: Columns) -> str:
+    """Description of the first difference between columns; empty if there is none."""
+    if known.n_features != seen.n_features:
+        return f"this one has {seen.n_features} features, the training data {known.n_features}"
+    if known.names is not None and seen.names is not None:
+        for f, (before, now) in enumerate(zip(known.names, seen.names, strict=True)):
+            if before != now:
+                return f"column {f} of this one is {now!r}, that of the training data {before!r}"
+    for f, (listed, now_listed) in enumerate(zip(known.categories, seen.categories, strict=True)):
+        if listed != now_listed:
+            return f"column {f if known.names is None else repr(known.names[f])} has other categories"
+    return ""
 
 
 def bin_rows(backend: Backend, x: Any, cuts: Cuts, y: NDArray[np.float64], rows: RowMetadata) -> TrainingSet:

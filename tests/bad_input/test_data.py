@@ -144,7 +144,7 @@ def test_categorical_features_that_the_data_cannot_have() -> None:
         Dataset(X, categorical_features=["a"])
     with pytest.raises(InputError, match="sparse matrix cannot be categorical"):
         Dataset(sp.csr_matrix(X), categorical_features=[0])
-    with pytest.raises(InputError, match="column 'a' must hold numbers or be declared"):
+    with pytest.raises(InputError, match="column 'a' must hold numbers, as it is not among the categorical features"):
         Dataset(named(pd.Categorical(["x"])), categorical_features=None)
     with pytest.raises(InputError, match="all text or all numbers; got 'x' and 1"):
         Dataset([["x"], [1]], categorical_features=[0])

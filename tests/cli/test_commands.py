@@ -111,7 +111,7 @@ def test_a_column_of_numbers_with_text_in_it_is_not_taken_for_labels(
     path = tmp_path / "prices.csv"
     path.write_text("size;price\n" + "".join(f"{i};{price}\n" for i, price in enumerate(prices)))
     assert main(["train", str(path), "--sep", ";", "--target", "price"]) == 2
-    advice = "Correct such rows" if cell else "Write numbers with decimal points"
+    advice = "Correct such rows" if cell else "Name the decimal point with --decimal ','"
     assert f"most are numbers, but row {row} holds {seen}. {advice}" in capsys.readouterr().err
 
 

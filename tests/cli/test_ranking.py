@@ -137,7 +137,7 @@ def test_a_loss_of_map(letor: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
     [
         (["--task", "rank"], "--task: to rank, the query of each row must be known; name its column with --group"),
         (["--loss", "lambdamart"], "--task: to rank, the query of each row must be known"),
-        (["--group", "qery"], "group: {path} has no column 'qery'; close to it: query"),
+        (["--group", "qery"], "group: {path} has no column 'qery'; close to it: 'query'"),
         (["--group", "mixed"], "group: the rows of a query must stand together"),
         (["--group", "query", "--target", "half"], "y: LambdaMART needs labels that are whole numbers"),
         (["--group", "one", "--eval", "0.5"], "--eval: queries are held out whole, so two are needed; the data hold 1"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import gpuboost as gb
 from gpuboost.cli import main
 from gpuboost.data.formats import files
 from gpuboost.data.formats.files import read_table
+from gpuboost.data.tables import as_table
 
 pd = pytest.importorskip("pandas")
 QUICK = ["--n-estimators", "4", "--max-depth", "3", "--seed", "1", "--quiet"]
@@ -53,7 +55,7 @@ def test_text_stays_text_in_a_file_where_it_looks_like_numbers(
     if without:
         monkeypatch.setattr(files, "find_spec", lambda name: None)
     train, new, model = tmp_path / "train.csv", tmp_path / "new.csv", str(tmp_path / "m.json")
-    codes = [["x", "07", "7", "True"][i % 4] for i in range(40)]
+    codes = [["x", "07", "7", "True", "z"][i % 5] for i in range(50)]
     lines = [f"{i % 3},{(5.0 if code == '07' else 1.0)},{code},{code}" for i, code in enumerate(codes)]
     train.write_text("\n".join(["a,y,k,label", *lines]))
     options = ["--target", "y", "--task", "regression", "--model", model, "--categorical", "k", *QUICK]
@@ -66,6 +68,76 @@ def test_text_stays_text_in_a_file_where_it_looks_like_numbers(
         assert predicted == gb.load_model(model).predict(frame)[0]
         assert (predicted > 2.0) == same
     assert main(["train", str(train), "--target", "label", "--eval", str(new), *QUICK[:-1]]) == 0
+
+
+@pytest.mark.parametrize("without", [False, True])
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (["1.5", "-2", "?", "30"], "'a' must hold numbers or be declared categorical; .* '?1.5'? beside '\\?'"),
+        (['"1,5"', '"2,75"'], "with decimal commas.*--decimal , of the command line"),
+        (["such a nice small flat {}", "and a large one for {}"], "'a' must hold numbers or categories; .* free text"),
+    ],
+)
+def test_numbers_written_as_text_and_free_text_are_refused_unless_named(
+    values: list[str],
+    words: str,
+    without: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    if without:
+        monkeypatch.setattr(files, "find_spec", lambda name: None)
+    path, model = tmp_path / "a.csv", str(tmp_path / "m.json")
+    lines = [f"{values[i % len(values)].format(i)},{i % 7}.5" for i in range(40)]
+    path.write_text("\n".join(["a,y", *lines]))
+    command = ["train", str(path), "--target", "y", "--model", model, *QUICK]
+    assert main(command) == 2
+    assert re.search(words, capsys.readouterr().err)
+    assert main([*command, "--categorical-features", "a"]) == 0
+    assert gb.load_model(model).columns_.categories[0] is not None
+
+
+@pytest.mark.parametrize("without", [False, True])
+def test_decimal_commas(
+    without: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if without:
+        monkeypatch.setattr(files, "find_spec", lambda name: None)
+    path, model, out = tmp_path / "flats.csv", str(tmp_path / "m.json"), tmp_path / "out.csv"
+    FLATS.to_csv(path, index=False, sep=";", decimal=",")
+    command = ["train", str(path), "--target", "rent", "--model", model, "--sep", ";", *QUICK]
+    assert main(command) == 2  # the target
+    assert "--decimal ','" in capsys.readouterr().err
+    form = ["--sep", ";", "--decimal", ","]
+    assert main([*command, *form, "--eval", str(path)]) == 0
+    assert main(["predict", str(path), "--model", model, "--output", str(out), *form]) == 0
+    expected = gb.GradientBoostingRegressor(n_estimators=4, max_depth=3, random_state=1)
+    rows = FLATS.drop(columns="rent").replace({"town": {"NA": None}})
+    assert np.array_equal(np.loadtxt(out, skiprows=1), expected.fit(rows, FLATS["rent"]).predict(rows))
+
+
+def test_decimal_commas_that_separate_fields_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("a,y\n1,2\n")
+    assert main(["train", str(path), "--target", "y", "--decimal", ","]) == 2
+    assert "decimal: ',' separates the fields" in capsys.readouterr().err
+    assert main(["train", str(path), "--format", "libsvm", "--decimal", ","]) == 2
+    assert "decimal: is of CSV and TSV" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("without", [False, True])
+def test_a_point_is_no_number_where_decimal_points_are_commas(
+    without: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if without:
+        monkeypatch.setattr(files, "find_spec", lambda name: None)
+    path = tmp_path / "a.csv"
+    path.write_text("a;b\n1,5;1.5\n2;2.5\n")
+    x = as_table(read_table(path, None, separator=";", decimal=",")[0])
+    assert x.column(0).values.tolist() == [1.5, 2.0]
+    assert x.column(1).values.tolist() == ["1.5", "2.5"]
 
 
 @pytest.mark.parametrize(

@@ -110,6 +110,11 @@ def test_export_to_treelite(shops: Path) -> None:
     np.testing.assert_allclose(found.reshape(200, -1)[:, -1], expected, atol=1e-5)
 
 
+def test_export_to_c(shops: Path) -> None:
+    _, path = exported(shops, "c", "m.c")
+    assert path.read_text() == gb.export.to_c(gb.load_model(shops.with_suffix(".json")))
+
+
 def test_an_export_does_not_destroy_its_model(shops: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trained(shops)
     model = str(shops.with_suffix(".json"))
@@ -117,3 +122,28 @@ def test_an_export_does_not_destroy_its_model(shops: Path, capsys: pytest.Captur
     assert "--output:" in capsys.readouterr().err
     assert main(["export", "--model", model, "--format", "xgboost", "--output", str(shops.with_name("x.bin"))]) == 2
     assert "must end with '.json'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("labels", [[1.5, None], ["yes", None], [True, None]])
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_rows_without_a_target_are_counted(
+    labels: list[Any], ending: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / f"a{ending}"
+    frame = pd.DataFrame({"a": np.arange(40.0), "y": labels * 20})
+    frame.to_csv(path, index=False) if ending == ".csv" else frame.to_parquet(path)
+    assert main(["train", str(path), "--target", "y"]) == 2
+    assert f"--target: row 1 of {path} has no value (20 such rows). Leave them out." in capsys.readouterr().err
+
+
+def test_rows_are_left_to_train_on(shops: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", str(shops), "--target", "open", "--eval", "0.999"]) == 2
+    assert "--eval: with 0.999 of 200 rows held out, none is left to train on" in capsys.readouterr().err
+    one = tmp_path / "one.csv"
+    one.write_text("a,y\n1,2.5\n")
+    assert main(["train", str(one), "--target", "y"]) == 2
+    assert "--eval: with 0.2 of 1 rows held out" in capsys.readouterr().err
+    queries = tmp_path / "queries.csv"
+    queries.write_text("q,a,y\n" + "".join(f"{i // 4},{i},{i % 2}\n" for i in range(16)))
+    assert main(["train", str(queries), "--target", "y", "--group", "q", "--eval", "0.9"]) == 2
+    assert "--eval: with 0.9 of 4 queries held out" in capsys.readouterr().err

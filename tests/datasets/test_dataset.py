@@ -137,3 +137,16 @@ def test_groups_as_ids_or_sizes() -> None:
     assert check_group(None, 3) is None
     assert check_group(["a", "a", "b"], 3).tolist() == ["a", "a", "b"]
     assert check_group([2, 1], 3).tolist() == [0, 0, 1]
+
+
+def test_a_dataset_to_predict_that_is_another_is_told_how() -> None:
+    frame = pd.DataFrame({"town": pd.Categorical(["x", "y"] * 20), "size": np.arange(40.0)})
+    model = gb.GradientBoostingRegressor(n_estimators=2, n_jobs=1).fit(frame, frame["size"])
+    others = {
+        "column 0 of this one is 'size', that of the training data 'town'": frame[["size", "town"]],
+        "column 'town' has other categories": frame[:1].astype({"town": str}),
+        "this one has 1 features, the training data 2": frame[["size"]],
+    }
+    for words, rows in others.items():
+        with pytest.raises(gb.InputError, match=f"X: a Dataset must have the features, .*; {words}. Pass the data"):
+            model.predict(gb.Dataset(rows))

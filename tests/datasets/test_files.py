@@ -33,8 +33,7 @@ def test_tables_with_names(ending: str, tmp_path: Path) -> None:
     x, y, weight, group = read_table(path, "y", weight="w", group="q")
     assert list(x.columns) == ["age", "town"]
     assert x["age"].tolist() == [30, 41, 25]
-    assert x["town"].dtype == "category"
-    assert x["town"].cat.categories.tolist() == ["Basel", "Bern"]
+    assert x["town"].dropna().tolist() == ["Bern", "Basel"]
     assert x["town"].isna().tolist() == [False, True, False]
     assert y.tolist() == ["no", "yes", "no"]
     assert (weight.tolist(), weight.dtype) == ([1.5, 0.5, 2.0], np.float64)
@@ -46,9 +45,25 @@ def test_columns_are_features_unless_named(tmp_path: Path) -> None:
     path.write_text(CSV)
     x, y, weight, group = read_table(str(path), None, categorical=["q", "town"])
     assert list(x.columns) == ["age", "town", "w", "q", "y"]
-    assert [str(kind) for kind in x.dtypes] == ["int64", "category", "float64", "category", "category"]
+    assert [str(kind) for kind in x.dtypes[:4]] == ["int64", "category", "float64", "category"]
+    assert x["y"].tolist() == ["no", "yes", "no"]
     assert x["q"].cat.categories.tolist() == [1, 2]
     assert (y, weight, group) == (None, None, None)
+
+
+def test_a_column_is_named_once(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(CSV)
+    with pytest.raises(InputError, match="target: 'y' is also the column of weight"):
+        read_table(path, "y", weight="y")
+    with pytest.raises(InputError, match="categorical: 'y' is also the column of target"):
+        read_table(path, "y", categorical=["town", "y"])
+
+
+def test_parquet_without_rows(tmp_path: Path) -> None:
+    pd.DataFrame({"a": [1.0], "y": [2.0]})[:0].to_parquet(tmp_path / "a.parquet")
+    with pytest.raises(InputError, match="no rows"):
+        read_table(tmp_path / "a.parquet", "y")
 
 
 @pytest.mark.parametrize("ending", [".libsvm", ".svm", ".txt", ".svm.xz"])
@@ -73,7 +88,7 @@ def test_real_files(data_dir: Path) -> None:
     x, y, *_ = read_table(data_dir / "california" / "housing.csv.xz", "median_house_value")
     assert x.shape == (20_640, 9)
     assert x["total_bedrooms"].isna().sum() == 207
-    assert x["ocean_proximity"].dtype == "category"
+    assert x["ocean_proximity"].nunique() == 5
     assert y.dtype == np.float64
 
 
@@ -87,9 +102,15 @@ def test_real_files(data_dir: Path) -> None:
         ("a.csv", "", "is empty"),
         ("a.csv", "a,y\n", "no rows"),
         ("a.csv", "a,target\n1,2\n", "no column 'y'; it has a, target"),
-        ("a.csv", "a,yy\n1,2\n", "no column 'y'; close to it: yy"),
+        ("a.csv", "a,yy\n1,2\n", "no column 'y'; close to it: 'yy'"),
+        ("a.csv", "a, y\n1,2\n", "no column 'y'; close to it: ' y'"),
+        (
+            "a.csv",
+            "7,0.5,x\n8,1.5,z\n",
+            "no column 'y'; its first line, which must hold the column names, is 7, 0.5, x",
+        ),
         ("a.csv", "y\n1\n", "no feature is left"),
-        ("a.csv", b"a,y\n\xff\xfe,1\n", "cannot be read"),
+        ("a.csv", b"a,y\n\xff\xfe,1\n", r"cannot be read as text in UTF-8; .*\. Save it in UTF-8\."),
         ("a.csv.gz", "a,y\n1,2\n", "cannot be read"),
         ("a.csv.xz", "a,y\n1,2\n", "cannot be read"),
         ("a.parquet", "a,y\n1,2\n", "as Parquet"),

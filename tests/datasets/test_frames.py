@@ -130,3 +130,22 @@ def test_columns_of_one_name_are_refused() -> None:
     table = pa.table([pa.array([1.0, 2.0]), pa.array([3.0, 4.0])], names=["same", "same"])
     with pytest.raises(gb.InputError, match=r"X: every column needs a name of its own; .*'same' 2 times"):
         gb.Dataset(table, [0.0, 1.0])
+
+
+@pytest.mark.parametrize("kind", ["pandas", "pandas of arrow", "polars", "pyarrow"])
+def test_ids_beyond_the_floats_are_told_apart_beside_missing_ones(kind: str) -> None:
+    ids = [None if i % 10 == 9 else 2**53 + i % 4 for i in range(N)]
+    target = np.array([0.5 if one is None else float(one % 2) for one in ids])
+    frames = {
+        "pandas": lambda: pd.DataFrame({"id": pd.array(ids, dtype="Int64")}),
+        "pandas of arrow": lambda: pd.DataFrame({"id": pd.array(ids, dtype=pd.ArrowDtype(pa.int64()))}),
+        "polars": lambda: pl.DataFrame({"id": ids}),
+        "pyarrow": lambda: pa.table({"id": ids}),
+    }
+    frame = frames[kind]()
+    model = gb.GradientBoostingRegressor(**SETTINGS, categorical_features=["id"]).fit(frame, target)
+    assert model.columns_.categories == (tuple(range(2**53, 2**53 + 4)),)
+    predicted = model.predict(frame)
+    assert predicted[1] > predicted[9] > predicted[0]
+    as_numbers = gb.GradientBoostingRegressor(**SETTINGS).fit(frame, target)
+    assert np.isfinite(as_numbers.predict(frame)).all()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from typing import Any
 
 import numpy as np
@@ -109,3 +110,43 @@ def test_numbers_in_text_are_refused_and_taken_where_named() -> None:
     with pytest.raises(gb.InputError, match=r"'zip' .* text that reads as numbers, such as '00000'"):
         gb.GradientBoostingRegressor(**SMALL).fit(frame, Y)
     gb.GradientBoostingRegressor(**SMALL, categorical_features=["zip"]).fit(frame, Y)
+
+
+@pytest.mark.parametrize(
+    ("kind", "form"), [("object", "%Y-%m-%d"), ("polars", "%Y-%m-%dT%H:%M:%S"), ("string", "%d/%m/%Y %H:%M")]
+)
+def test_dates_in_text_are_refused_and_taken_where_named(kind: str, form: str) -> None:
+    frame = FRAMES[kind](pd.date_range("2020-01-01", periods=200).strftime(form).to_numpy(str))
+    with pytest.raises(gb.InputError, match=r"'shop' .* text that reads as dates, such as '.*pandas\.to_datetime"):
+        gb.GradientBoostingRegressor(**SMALL).fit(frame, Y)
+    gb.GradientBoostingRegressor(**SMALL, categorical_features=["shop"]).fit(frame, Y)
+
+
+@pytest.mark.parametrize("text", ["{}.5%", " {} %", "${},250.00", "{},5 €"])
+def test_numbers_with_a_sign_are_refused_and_taken_where_named(text: str) -> None:
+    frame = FRAMES["object"](np.array([text.format(i % 90) if i else "n.a." for i in range(200)]))
+    with pytest.raises(gb.InputError, match=r"'shop' .* reads as numbers with a sign, such as .*str\.strip\("):
+        gb.GradientBoostingRegressor(**SMALL).fit(frame, Y)
+    gb.GradientBoostingRegressor(**SMALL, categorical_features=["shop"]).fit(frame, Y)
+
+
+def test_few_dates_and_versions_are_categories() -> None:
+    few = [f"2024-0{i % 9 + 1}-01" for i in range(200)]
+    rates = [f"{i % 9}0%" for i in range(200)]
+    versions = [f"{i % 7}.{i % 5}.{i % 30}" for i in range(200)]
+    for texts in (few, rates, versions):
+        model = gb.GradientBoostingRegressor(**SMALL).fit(FRAMES["object"](np.array(texts)), Y)
+        assert model.columns_.is_categorical.tolist() == [True, False]
+
+
+def test_text_in_a_column_of_numbers_is_shown_at_a_prediction() -> None:
+    model = gb.GradientBoostingRegressor(**SMALL).fit(pd.DataFrame({"size": SIZE}), Y)
+    with pytest.raises(gb.InputError, match=r"'size' must hold numbers, as it is not among .*; it holds '\?'\. Conv"):
+        model.predict(pd.DataFrame({"size": ["1.5", "?"]}))
+
+
+@pytest.mark.parametrize("value", [datetime.date(2020, 1, 1), datetime.timedelta(1), np.datetime64("2020-01-01")])
+def test_dates_that_are_objects_are_refused_as_dates(value: Any) -> None:
+    frame = pd.DataFrame({"when": pd.Series([value] * 200, dtype=object)})
+    with pytest.raises(gb.InputError, match="column 'when': dates and time spans are not numbers"):
+        gb.GradientBoostingRegressor(**SMALL).fit(frame, Y)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.model_selection import KFold, TimeSeriesSplit
+from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold, TimeSeriesSplit
 
 import gpuboost as gb
 
@@ -129,3 +129,14 @@ def test_contradictions_are_refused(regression_data: Data, call: Any, words: str
 def test_folds_are_of_rows_that_there_are(part: np.ndarray, regression_data: Data) -> None:
     with pytest.raises(gb.RecipeError, match=r"^folds: row numbers are whole, from 0 to 299, .* fold 0 are not"):
         gb.cv(regressor(), *regression_data, folds=[(np.arange(100, 200), part)])
+
+
+def test_what_a_splitter_refuses_is_said_with_the_way_out(regression_data: Data) -> None:
+    x, y = regression_data
+    with pytest.raises(gb.RecipeError, match=r"^folds: GroupKFold says: .*'groups'.*\. Pass group=: the group of each"):
+        gb.cv(regressor(), x, y, folds=GroupKFold(3))
+    with pytest.raises(gb.RecipeError, match=r"^cv: StratifiedKFold says: Supported target types"):
+        gb.search(regressor(), {"max_depth": [2]}, x, y, cv=StratifiedKFold(3))
+    group = np.arange(300) // 10
+    by_group = gb.cv(regressor(), x, y, folds=GroupKFold(3), group=group)
+    assert all(len(np.unique(by_group.fold[group == one])) == 1 for one in range(30))

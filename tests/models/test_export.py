@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from support.strategies import Array, probing_rows, random_ensemble
 
+import gpuboost as gb
 from gpuboost import losses
 from gpuboost.backends.cpu.backend import Cpu
 from gpuboost.backends.prediction import predictor
@@ -317,3 +318,17 @@ def test_importing_the_exports_imports_none_of_the_libraries(monkeypatch: pytest
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setattr(builtins, "__import__", guarded)
     importlib.import_module("gpuboost.export")
+
+
+def test_text_that_is_not_unicode_is_refused(tmp_path: Path) -> None:
+    pytest.importorskip("onnx")
+    x = np.arange(40.0)[:, None]
+    model = gb.GradientBoostingClassifier(n_estimators=2, n_jobs=1).fit(
+        x, np.array(["a", "\ud800"], object)[[0, 1] * 20]
+    )
+    with pytest.raises(gb.InputError, match="model: ONNX has text in UTF-8"):
+        gb.export.to_onnx(model)
+    with pytest.raises(gb.InputError, match="path: must be text that names of files can have"):
+        model.save_model(tmp_path / "\ud800.json")
+    model.save_model(tmp_path / "model.json")
+    assert gb.load_model(tmp_path / "model.json").classes_.tolist() == ["a", "\ud800"]

@@ -188,3 +188,12 @@ def test_models_that_need_their_estimator_are_refused(tmp_path: Path) -> None:
         gb.load_predictor(tmp_path / "model.json", n_rounds=13)
     with pytest.raises(FileNotFoundError):
         gb.load_predictor(tmp_path / "none.json")
+
+
+def test_ids_beyond_the_floats_are_the_estimators_categories() -> None:
+    ids = 2**53 + np.arange(400)[:, None] % 4
+    model = gb.GradientBoostingRegressor(**SETTINGS, categorical_features=[0]).fit(ids, ids[:, 0] % 2)
+    predicted = model.predict(ids)
+    assert predicted[0] != predicted[1]
+    np.testing.assert_array_equal(model.predictor().predict(ids), predicted)
+    np.testing.assert_array_equal(model.predictor().predict(ids.tolist()), predicted)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -294,3 +295,54 @@ def test_bad_input_is_refused(models: dict[str, Any]) -> None:
         assert words in str(error.value)
     with pytest.raises(gb.InputError, match="sample_weight: must be a number, or one for each of 30 rows"):
         gb.conformal(models["absolute"], x, y).predict_interval(x, sample_weight=[1.0, 2.0])
+
+
+@pytest.mark.parametrize("method", ["absolute", "scaled", "cqr", "cqr of two models"])
+def test_offsets_are_those_of_the_rows(method: str) -> None:
+    """A target that is an offset plus what is without one has the interval that is moved by the offset."""
+    x, y = numbers(200, 0)
+    known = np.where(np.arange(200) % 2, 1_000.0, -1_000.0)
+    losses = {"absolute": ["squared_error"], "scaled": ["gaussian_nll"], "cqr": [gb.losses.Quantile([0.1, 0.9])]}
+    losses["cqr of two models"] = [gb.losses.Quantile(0.1), gb.losses.Quantile(0.9)]
+    plain, moved = [], []
+    for loss in losses[method]:
+        shift = np.column_stack([known, 0 * known]) if loss == "gaussian_nll" else known
+        shift = np.column_stack([known, known]) if method == "cqr" else shift
+        few = gb.GradientBoostingRegressor(loss=loss, **FEW)
+        plain.append(few.fit(x, y))
+        moved.append(gb.GradientBoostingRegressor(loss=loss, **FEW).fit(x, y + known, init_score=shift))
+    asked = {"method": method.split(maxsplit=1)[0], "coverage": 0.8}
+    without = gb.conformal(plain if len(plain) > 1 else plain[0], x, y, **asked)
+    with_offsets = gb.conformal(moved if len(moved) > 1 else moved[0], x, y + known, init_score=shift, **asked)
+    intervals = with_offsets.predict_interval(x, init_score=shift)
+    np.testing.assert_allclose(intervals - known[:, None], without.predict_interval(x), rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(with_offsets.predict(x, init_score=shift) - known, without.predict(x), atol=1e-6)
+    covered = (intervals[:, 0] <= y + known) & (y + known <= intervals[:, 1])
+    assert covered.mean() >= 0.8
+
+
+def test_offsets_of_sets_of_classes() -> None:
+    x, y = labels(300, 0)
+    two, offset = np.where(y == "a", "a", "b"), np.where(np.arange(300) % 2, 2.0, -2.0)
+    model = gb.GradientBoostingClassifier(**FEW).fit(x, two, init_score=offset)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # of predictions without offsets
+        sets = gb.conformal(model, x, two, init_score=offset)
+        p = sets.predict_proba(x, init_score=offset)
+        np.testing.assert_array_equal(p, model.predict_proba(x, init_score=offset))
+        np.testing.assert_array_equal(sets.predict(x, init_score=offset), model.predict(x, init_score=offset))
+        found = sets.predict_set(x, init_score=offset)
+    np.testing.assert_array_equal(found, 1.0 - p <= sets.calibration.quantile(0.9))
+
+
+def test_offsets_are_refused_where_there_are_none(models: dict[str, Any]) -> None:
+    x, y = numbers(60, 1)
+    with pytest.raises(gb.InputError, match="init_score: a LinearRegression takes no offsets"):
+        gb.conformal(LinearRegression().fit(x, y), x, y, init_score=y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a short chain
+        drawn = gb.GradientBoostingRegressor(**FEW, langevin=gb.Langevin()).fit(x, y)
+    with pytest.raises(gb.InputError, match="init_score: a model with langevin"):
+        gb.conformal(drawn, x, y, init_score=y)
+    with pytest.raises(gb.InputError, match="init_score"):
+        gb.conformal(models["absolute"], x, y, init_score=y[:5])

@@ -18,8 +18,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.data.columns import MOST_FEATURES
-from gpuboost.data.formats.text_table import other_separator, read_columns, refuse_equal_names, table_of, uneven
+from gpuboost.data.formats.text_table import (
+    other_separator,
+    read_columns,
+    refuse_equal_names,
+    table_of,
+    uneven,
+    unreadable,
+)
 from gpuboost.data.tables import Table
+from gpuboost.data.text_columns import reads_as_number
 from gpuboost.errors import InputError
 
 Read: TypeAlias = tuple[Any, NDArray[Any] | None, NDArray[np.float64] | None, NDArray[Any] | None]
@@ -44,14 +52,15 @@ def read_table(
     kind: str | None = None,
     one_based: bool | None = False,
     text: Sequence[str] = (),
+    decimal: str | None = None,
 ) -> Read:
     """(X, y, weight, group); the last three are None where the file or the call names none.
 
     CSV, TSV, Parquet: X is a pandas frame (of CSV and TSV a ``Table``, if pandas is not installed) of the columns that
-    are not named otherwise; text, and what ``categorical`` names, has dtype ``category``. LIBSVM: X is a CSR matrix
-    whose column i holds the values of index i, so that two files of one data set agree; the label stands in the file,
-    ``target`` is not used, and ``qid:`` gives the group. LETOR, which is LIBSVM with ``qid:`` and indices from 1: X is
-    a ``Table`` of a CSR matrix, whose columns are named "1", "2", ...
+    are not named otherwise; what ``categorical`` names has dtype ``category``, and text stays text. LIBSVM: X is a CSR
+    matrix whose column i holds the values of index i, so that two files of one data set agree; the label stands in the
+    file, ``target`` is not used, and ``qid:`` gives the group. LETOR, which is LIBSVM with ``qid:`` and indices from 1:
+    X is a ``Table`` of a CSR matrix, whose columns are named "1", "2", ...
 
     Parameters
     ----------
@@ -63,29 +72,27 @@ def read_table(
     separator : one character between the fields of a text file, as in pandas' ``sep``; None for a comma, or a tab in
         .tsv. A file of another ending but .parquet is then read as text, too
     kind : "csv", "tsv", "parquet", "libsvm" or "letor", whatever the ending says; None for that of the ending
+    one_based : True if the indices of a LIBSVM file start at 1; None: if it has ``qid:`` and no index 0
     text : names of columns of CSV and TSV that hold text, read exactly as written where they look like numbers, too;
         those that the file does not have are left out
-    one_based : True if the indices of a LIBSVM file start at 1; None: if it has ``qid:`` and no index 0
+    decimal : decimal point of CSV and TSV, as in pandas; None for a point
 
     Raises
     ------
     InputError
         If there is no such file, its ending is unknown, it is damaged or ragged, a named column is not there, or the
-        separator is not one character or of a Parquet file.
+        separator or decimal point cannot be that of the file.
     """
     path = Path(path)
-    ending = _ending(path)
+    ending = _ending(path, kind if separator is None else None)
+    separator = _separator_of(separator, decimal, path, ending)
     if separator is not None:
-        _check_separator(separator, path, ending)
-        return _divide(_read_text(path, separator, text), path, target, weight, group, categorical or ())
-    ending = ending if kind is None else _ENDINGS[kind]
-    if ending in _LIBSVM:
+        frame = _read_text(path, separator, text, decimal or ".")
+    elif ending in _LIBSVM:
         if weight or group or categorical:
             raise InputError(f"{path}: a LIBSVM file has no column names; leave weight, group and categorical out.")
         letor = {"libsvm": False, "letor": True}.get(kind or "", one_based)
         return _read_libsvm(path, n_features, letor)
-    if ending in _SEPARATOR:
-        frame = _read_text(path, _SEPARATOR[ending], text)
     elif ending == ".parquet":
         frame = _read_parquet(path)
     else:
@@ -93,19 +100,31 @@ def read_table(
     return _divide(frame, path, target, weight, group, categorical or ())
 
 
-def _ending(path: Path) -> str:
-    """The ending of a file's name for its format, without that of its compression. InputError if there is no file."""
+def _ending(path: Path, kind: str | None) -> str:
+    """The ending of a file's name for its format, without that of its compression; that of the kind, if one is given.
+    InputError if there is no file."""
     if not path.is_file():
         raise InputError(f"{path}: no such file." if not path.exists() else f"{path}: not a file.")
+    if kind is not None:
+        return _ENDINGS[kind]
     endings = [ending.lower() for ending in path.suffixes]
     return "".join(endings[-2:-1] if endings and endings[-1] in _COMPRESSED else endings[-1:])
 
 
-def _check_separator(separator: str, path: Path, ending: str) -> None:
-    if ending == ".parquet":
-        raise InputError(f"separator: {path} is Parquet, which has none; leave it out.")
-    if len(separator) != 1 or separator in '\r\n"':
-        raise InputError(f"separator: must be one character that is no quote and no line end; got {separator!r}.")
+def _separator_of(given: str | None, decimal: str | None, path: Path, ending: str) -> str | None:
+    """The character between the fields of a text file; None for other files. InputError if it, or the decimal point,
+    cannot be that of the file."""
+    if given is not None:
+        if ending == ".parquet":
+            raise InputError(f"separator: {path} is Parquet, which has none; leave it out.")
+        if len(given) != 1 or given in '\r\n"':
+            raise InputError(f"separator: must be one character that is no quote and no line end; got {given!r}.")
+    separator = given or _SEPARATOR.get(ending)
+    if decimal is not None and separator is None:
+        raise InputError(f"decimal: is of CSV and TSV, and {path} is neither; leave it out.")
+    if decimal is not None and decimal == separator:
+        raise InputError(f"decimal: {separator!r} separates the fields of {path}; name another separator, as by --sep.")
+    return separator
 
 
 def _divide(
@@ -122,8 +141,7 @@ def _divide(
     features = frame.drop(columns=[name for name in roles.values() if name is not None])
     if features.shape[1] == 0:
         raise InputError(f"{path}: no feature is left beside {', '.join(name for name in roles.values() if name)}.")
-    text = features.select_dtypes(exclude=["number", "bool", "category", "datetime", "datetimetz", "timedelta"])
-    kinds = {name: "category" for name in [*text.columns, *categorical] if name in features.columns}
+    kinds = {name: "category" for name in categorical if name in features.columns}
     if weights is not None:
         try:
             weights = weights.astype(np.float64)
@@ -133,13 +151,26 @@ def _divide(
 
 
 def _check_roles(names: Sequence[str], path: Path, roles: dict[str, str | None], categorical: Sequence[str]) -> None:
-    """Raise InputError for a name that is not a column."""
+    """Raise InputError for a name that is not a column, or that is the column of something else already."""
+    given = [(role, name) for role, name in roles.items() if name is not None]
+    for number, (what, column) in enumerate(given):
+        taken = [other for other, known in given[:number] if known == column]
+        if taken or column in categorical:
+            first = taken[0] if taken else "categorical"
+            raise InputError(f"{first}: {column!r} is also the column of {what}; name another, or leave one out.")
     for role, name in [*roles.items(), *(("categorical", name) for name in categorical)]:
         if name is not None and name not in names:
-            close = get_close_matches(name, names)
-            hint = f"close to it: {', '.join(close)}" if close else f"it has {', '.join(names[:10])}"
-            hint += " ..." if not close and len(names) > 10 else ""
-            raise InputError(f"{role}: {path} has no column {name!r}; {hint}{other_separator(names)}.")
+            raise InputError(f"{role}: {path} has no column {name!r}; {_near(name, names)}{other_separator(names)}.")
+
+
+def _near(name: str, names: Sequence[str]) -> str:
+    """Names like the one that is lacking, or all of them; and advice where they are no names."""
+    if 2 * sum(map(reads_as_number, names)) >= len(names):
+        return f"its first line, which must hold the column names, is {', '.join(names[:10])}"
+    close = get_close_matches(name, names)
+    if close:
+        return f"close to it: {', '.join(map(repr, close))}"
+    return f"it has {', '.join(names[:10])}" + (" ..." if len(names) > 10 else "")
 
 
 def _divide_columns(
@@ -171,24 +202,25 @@ def _plain(series: Any) -> NDArray[Any]:
     return np.asarray(objects.where(objects.notna(), None), dtype=object)
 
 
-def _read_text(path: Path, separator: str, text: Sequence[str]) -> Any:
+def _read_text(path: Path, separator: str, text: Sequence[str], decimal: str) -> Any:
     if find_spec("pandas") is None:  # the standard library does it, slower
         with _opened(path) as stream:
-            return read_columns(stream, separator, str(path), text)
+            return read_columns(stream, separator, str(path), text, decimal)
     import pandas as pd
 
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
             kinds: Any = dict.fromkeys(text, str)
-            frame = pd.read_csv(path, sep=separator, index_col=False, low_memory=False, dtype=kinds)
+            form: Any = {"sep": separator, "decimal": decimal, "index_col": False, "low_memory": False}
+            frame = pd.read_csv(path, dtype=kinds, **form)
     except pd.errors.EmptyDataError:
         raise InputError(f"{path}: the file is empty; its first line must hold the column names.") from None
     except (pd.errors.ParserError, pd.errors.ParserWarning) as error:
         reason = _uneven_line(path, separator) or str(error).strip()
         raise InputError(f"{path}: cannot be read; {reason}.") from None
     except (OSError, EOFError, lzma.LZMAError, UnicodeError) as error:
-        raise InputError(f"{path}: cannot be read; {error}.") from None
+        raise unreadable(str(path), error) from None
     refuse_equal_names(_header(path, separator), str(path))
     if len(frame) == 0:
         raise InputError(f"{path}: the file has column names but no rows.")
@@ -234,9 +266,12 @@ def _read_parquet(path: Path) -> Any:
     except ImportError:
         raise InputError(f"{path}: reading Parquet needs pyarrow; pip install pyarrow.") from None
     try:
-        return read_parquet(path).to_pandas()
+        frame = read_parquet(path).to_pandas()
     except (ArrowException, OSError) as error:
         raise InputError(f"{path}: cannot be read as Parquet; {error}.") from None
+    if len(frame) == 0:
+        raise InputError(f"{path}: the file has column names but no rows.")
+    return frame
 
 
 def _read_libsvm(path: Path, n_features: int | None, one_based: bool | None) -> Read:

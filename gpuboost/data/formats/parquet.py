@@ -151,7 +151,8 @@ def read_parquet(
     counts, names = row_counts(files)
     for role, name in [*special.items(), *(("init_score", name) for name in offsets)]:
         if name not in names:
-            raise InputError(f"{role}: the files have no column {name!r}; they have {', '.join(names[:8])} ...")
+            listed = ", ".join(names[:8]) + (" ..." if len(names) > 8 else "")
+            raise InputError(f"{role}: the files have no column {name!r}; they have {listed}.")
     others = [name for name in names if name not in (*special.values(), *offsets)]
     wanted = others if features is None else _column_names("features", features)
     lacking = [name for name in wanted if name not in names]

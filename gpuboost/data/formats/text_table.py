@@ -23,11 +23,11 @@ _BOOLEANS = {"True": True, "TRUE": True, "true": True, "False": False, "FALSE": 
 
 
 def read_columns(
-    stream: IO[bytes], separator: str, name: str, text_columns: Sequence[str] = ()
+    stream: IO[bytes], separator: str, name: str, text_columns: Sequence[str] = (), decimal: str = "."
 ) -> dict[str, NDArray[Any]]:
     """Column name -> (n,) float64, int64 or bool, or objects: texts, with None for a missing one.
 
-    text_columns: names of those that are texts whatever they hold.
+    text_columns: names of those that are texts whatever they hold; decimal: the character of decimal points.
 
     Raises
     ------
@@ -38,12 +38,22 @@ def read_columns(
         with io.TextIOWrapper(stream, encoding="utf-8-sig", newline="") as text:
             header, rows = _fields(csv.reader(text, delimiter=separator), name)
     except (OSError, EOFError, lzma.LZMAError, UnicodeError, csv.Error) as error:
-        raise InputError(f"{name}: cannot be read; {error}.") from None
+        raise unreadable(name, error) from None
     if not rows:
         raise InputError(f"{name}: the file has column names but no rows.")
     refuse_equal_names(header, name)
     columns = zip(header, zip(*rows, strict=True), strict=True)
-    return {title: (_texts if title in text_columns else _typed)(list(fields)) for title, fields in columns}
+    return {
+        title: _texts(list(fields)) if title in text_columns else _typed(list(fields), decimal)
+        for title, fields in columns
+    }
+
+
+def unreadable(name: str, error: Exception) -> InputError:
+    """The error of a text file that cannot be read. name: of the file."""
+    if isinstance(error, UnicodeError):
+        return InputError(f"{name}: cannot be read as text in UTF-8; {error}. Save it in UTF-8.")
+    return InputError(f"{name}: cannot be read; {error}.")
 
 
 def refuse_equal_names(header: list[str], name: str) -> None:
@@ -86,7 +96,7 @@ def _fields(reader: Any, name: str) -> tuple[list[str], list[list[str]]]:
     return header, rows
 
 
-def _typed(fields: list[str]) -> NDArray[Any]:
+def _typed(fields: list[str], decimal: str) -> NDArray[Any]:
     """The fields of a column as the first of int64, float64 and bool that holds all of them, or as objects."""
     missing = [field in MISSING for field in fields]
     if not any(missing):
@@ -97,9 +107,16 @@ def _typed(fields: list[str]) -> NDArray[Any]:
         except (ValueError, OverflowError):
             pass
     try:
-        return np.array([np.nan if lacks else float(f) for f, lacks in zip(fields, missing, strict=True)])
+        return np.array([np.nan if lacks else _float(f, decimal) for f, lacks in zip(fields, missing, strict=True)])
     except ValueError:
         return _texts(fields)
+
+
+def _float(field: str, decimal: str) -> float:
+    """The number in a field. ValueError if there is none; a point is none where decimal points are commas."""
+    if decimal == ".":
+        return float(field)
+    return float(field.replace(".", "?").replace(decimal, "."))
 
 
 def _texts(fields: list[str]) -> NDArray[Any]:
@@ -107,13 +124,13 @@ def _texts(fields: list[str]) -> NDArray[Any]:
 
 
 def table_of(columns: dict[str, NDArray[Any]], categorical: Sequence[str]) -> Table:
-    """The table of these columns; text, and what ``categorical`` names, is categorical."""
+    """The table of these columns; what ``categorical`` names is categorical, and text stays text."""
     parts = [_column(values, name in categorical) for name, values in columns.items()]
     return Table((len(next(iter(columns.values()))), len(parts)), tuple(columns), columns=tuple(parts))
 
 
 def _column(values: NDArray[Any], categorical: bool) -> Column:
-    if not categorical and values.dtype != object:
+    if not categorical:
         return Column(values)
     is_missing = np.isnan(values) if values.dtype.kind == "f" else np.array([value is None for value in values])
     listed = [None if lacks else value for value, lacks in zip(values.tolist(), is_missing, strict=True)]
