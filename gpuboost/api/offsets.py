@@ -25,8 +25,8 @@ def offset_of(X: Any, init_score: Any, n_rows: int, n_scores: int, *, warn_of_no
         init_score = X.init_score
     if init_score is None and warn_of_none:
         warnings.warn(
-            "init_score: the model was fitted with offsets, and predicts without; they count as 0. Pass init_score=, "
-            "or init_score=0 if this is meant.",
+            "init_score: the model was fitted with offsets, and predicts without; they count as 0. Pass init_score= "
+            "(--offset of the command line), or init_score=0 if this is meant.",
             stacklevel=4,
         )
     return None if init_score is None else of_scores(check_offset(on_host(init_score), n_rows), n_scores)

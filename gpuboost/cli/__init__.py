@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 
 from gpuboost.errors import GpuBoostError
@@ -37,7 +39,8 @@ def _run(arguments: Sequence[str] | None) -> int:
     options = build_parser().parse_args(arguments)
     try:
         run: Callable[..., int] = import_module(f"gpuboost.cli.{options.command}").run
-        return run(options)
+        with _warnings_in_a_line(options.command):
+            return run(options)
     except BrokenPipeError:
         raise
     except (GpuBoostError, OSError) as error:
@@ -45,6 +48,21 @@ def _run(arguments: Sequence[str] | None) -> int:
             raise
         print(f"gpuboost {options.command}: {_one_line(error)}", file=sys.stderr)
         return 2
+
+
+@contextmanager
+def _warnings_in_a_line(command: str) -> Iterator[None]:
+    """Context in which a warning is printed as one line, without its place in the library's source."""
+    plain = warnings.formatwarning
+
+    def one_line(message: Warning | str, *_: object, **__: object) -> str:
+        return f"gpuboost {command}: warning: {' '.join(str(message).split())}\n"
+
+    warnings.formatwarning = one_line
+    try:
+        yield
+    finally:
+        warnings.formatwarning = plain
 
 
 def _one_line(error: Exception) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -31,3 +32,12 @@ def test_offsets_are_a_column(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     np.testing.assert_array_equal(pd.read_csv(out)["prediction"], expected)
     assert main([*command, "years"]) == 2
     assert "--offset:" in capsys.readouterr().err
+    plain = warnings.formatwarning
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = lambda *warning: print(warnings.formatwarning(*warning[:4]), end="")
+        assert main(command[:-1]) == 0
+    assert warnings.formatwarning is plain
+    (warning,) = capsys.readouterr().out.splitlines()
+    assert warning.startswith("gpuboost predict: warning: init_score: the model was fitted with offsets")
+    assert "--offset" in warning
