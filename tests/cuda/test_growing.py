@@ -6,6 +6,7 @@ That its trees are those of the definition, bit for bit, is in tests/parity/tree
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from importlib import resources
 
 import numpy as np
@@ -79,11 +80,20 @@ def test_a_chain_of_leaves_is_grown_to_its_end(
 
 def test_passes_without_a_look_are_few_where_leaves_are_many() -> None:
     for leaves, passes in ((33, 32), (34, 7), (64, 10), (256, 12), (1_025, 15)):
-        limits = Limits(leaves, 62)
+        limits = Limits(leaves, 62, growth="leafwise")
         made = ArenaPlan.of(10_000, random_case(1, 40, 3).data.cuts, limits, emulated_runtime())
-        most_splits = made.most_splits()
+        most_splits = plan.splits_of_pass(leaves)
         assert made.blind_passes(most_splits, shared_rows=False) == passes
         assert made.blind_passes(most_splits, shared_rows=True) == 0
+        in_batches = replace(made, batch=made.lines_of(most_splits) - 1)
+        assert in_batches.blind_passes(most_splits, shared_rows=False) == 0
+
+
+@pytest.mark.parametrize(("leaves", "depth"), [(2, 1), (8, 3), (31, 5), (31, 62), (64, 6)])
+def test_a_pass_is_one_batch(leaves: int, depth: int) -> None:
+    limits = Limits(leaves, depth, growth="leafwise")
+    made = ArenaPlan.of(10_000, random_case(1, 40, 3).data.cuts, limits, emulated_runtime())
+    assert made.blind_passes(plan.splits_of_pass(leaves), shared_rows=False) > 0
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from gpuboost.backends.cuda.device.runtime import Runtime
 from gpuboost.backends.cuda.device.sources import source
 from gpuboost.backends.cuda.trees.all_reduce import SHARDED, RowsOfGpu, TreeAllReduce
 from gpuboost.backends.cuda.trees.cluster_tree import ClusterGrowth, ClusterPlan
-from gpuboost.backends.cuda.trees.plan import ROOT_SUMS, ArenaPlan
+from gpuboost.backends.cuda.trees.plan import ROOT_SUMS, ArenaPlan, splits_of_pass
 from gpuboost.backends.cuda.trees.tree import NODE, RULE, as_bytes, empty_records
 from gpuboost.backends.numerics.interactions import PathRule
 from gpuboost.backends.numerics.monotone import of_features
@@ -70,7 +70,7 @@ class Arena:
             "deviation": 0.0, "seed_low": 0, "seed_high": 0, "iteration": runtime.zeros(1, np.uint32), "name": 0,
             "table": runtime.zeros(1, np.float64),
         }  # fmt: skip
-        self.most_splits = plan.most_splits(one_by_one=draws == OF_NODES)
+        self.most_splits = 1 if draws == OF_NODES else splits_of_pass(plan.most_leaves)
         self.blind_passes = plan.blind_passes(self.most_splits, shared_rows=shard is not None)
         self.rule = runtime.upload(as_bytes(_rule(plan, draws, self.most_splits)))
         self.kinds = runtime.upload((cuts.n_bins | cuts.is_categorical.astype(np.int32) << 16).astype(np.int32))

@@ -87,9 +87,10 @@ class ArenaPlan:
         if limits.symmetric:  # the shared split of a level needs the histograms of all its nodes
             slots = min(2 ** max(0, min(limits.max_depth, 31) - 1), most_leaves)
         pairs = min(2 ** max(0, min(limits.max_depth, 31) - 2), most_leaves)
-        batch = max(
-            1, min(pairs if slots >= pairs else 2 * pairs, tuning.line_bytes // (tile_bytes * (24 if counts else 16)))
-        )
+        lines = pairs if slots >= pairs else 2 * pairs
+        if limits.growth == "leafwise":
+            lines = max(lines, 2 * splits_of_pass(most_leaves))
+        batch = max(1, min(lines, tuning.line_bytes // (tile_bytes * (24 if counts else 16))))
         return cls(
             n, d, width, cells, tiles, counts, bool(cuts.is_categorical.any()), limits, most_leaves, slots, batch,
             tuning.shares or sm_count, tuning.least_rows, sm_count,
@@ -118,20 +119,20 @@ class ArenaPlan:
         """Maximum number of children built for so many splits of leaf-wise growth."""
         return splits if self.slots >= self.most_slots else 2 * splits
 
-    def most_splits(self, *, one_by_one: bool = False) -> int:
-        """Maximum number of nodes that a pass of leaf-wise growth splits, one by one or also on suspicion."""
-        return 1 if one_by_one else max(8, self.most_leaves // 8)
-
     def blind_passes(self, most_splits: int, *, shared_rows: bool) -> int:
         """Passes of leaf-wise growth that are launched without reading whether nodes are left to split.
 
         All of few leaves, as each pass makes one split for certain; one without nodes takes a few microseconds, less
         than the host to see that there are none. Of many leaves, those that no tree of so many does without. None where
-        GPUs share the rows: in each pass they add up sums for as many nodes as there may be.
+        a pass may be several batches, or GPUs share the rows: they add up sums for as many nodes as there may be.
+
+        most_splits: as ``splits_of_pass``, or fewer.
         """
+        if shared_rows or self.lines_of(most_splits) > self.batch:
+            return 0
+        if self.most_leaves - 1 <= BLIND_PASSES:
+            return self.most_leaves - 1
         splits, passes = 1, 1  # the root is split before, and the last pass finds nothing to split
-        if shared_rows or self.most_leaves - 1 <= BLIND_PASSES:
-            return 0 if shared_rows else self.most_leaves - 1
         while splits < self.most_leaves - 1:
             splits += min(most_splits, splits + 1)
             passes += 1
@@ -191,6 +192,11 @@ class ArenaPlan:
         """Device memory of an arena in bytes, without data and gradients."""
         shared = sum(length * dtype.itemsize for length, dtype in self.sizes().values())
         return shared + 2 * self.most_slots * NODE.itemsize + outputs * (self.most_nodes * NODE.itemsize + 4 * self.n)
+
+
+def splits_of_pass(most_leaves: int) -> int:
+    """Maximum number of nodes that a pass of leaf-wise growth splits: the next one, and others speculatively."""
+    return max(1, min(most_leaves - 1, max(8, most_leaves // 8)))
 
 
 def tile_width(d: int, block_memory: int) -> int:
