@@ -72,7 +72,7 @@ def _methods() -> list[Call]:
     ranked = {"X": data["x"], "y": data["grades"], "group": data["group"]}
     refit = {"X": "rows", "y": "target", "sample_weight": "weight", "init_score": "offset", "decay": "share"}
     refit |= {"group": "anything"}
-    conformal = {"X": "rows", "coverage": "anything", "sample_weight": "anything"}
+    conformal = {"X": "rows", "coverage": "anything", "sample_weight": "anything", "init_score": "offset"}
     table += [
         Call("regressor.predict(output)", data["regressor"].predict, {"output": "word"}, rows, skip=_is_mean),
         Call("ranker.refit", made["ranker"].refit, refit, ranked, skip=_no_weight),

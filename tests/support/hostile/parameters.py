@@ -515,7 +515,7 @@ def _functions() -> list[Call]:
     aliases = {"data": ("X",), "sample_weight": ("weight",), "estimator": ("model",)}
     conformal = {
         "model": "model", "X_cal": "rows", "y_cal": "target", "coverage": "share", "method": "word",
-        "sample_weight": "weight",
+        "sample_weight": "weight", "init_score": "offset",
     }  # fmt: skip
     calibrated = gb.conformal(data["regressor"], data["x"], data["y"])
     return [
@@ -531,7 +531,7 @@ def _functions() -> list[Call]:
         Call(
             "ConformalRegressor.predict_interval",
             calibrated.predict_interval,
-            {"X": "rows", "coverage": "anything", "sample_weight": "anything"},
+            {"X": "rows", "coverage": "anything", "sample_weight": "anything", "init_score": "offset"},
             {"X": data["x"]},
         ),
         Call("Dataset", gb.Dataset, dataset, rows, {"weight": ("sample_weight",)}, _no_text_of_weights),
