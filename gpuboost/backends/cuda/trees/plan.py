@@ -122,9 +122,9 @@ class ArenaPlan:
     def blind_passes(self, most_splits: int, *, shared_rows: bool) -> int:
         """Passes of leaf-wise growth that are launched without reading whether nodes are left to split.
 
-        All of few leaves, as each pass makes one split for certain; one without nodes takes a few microseconds, less
-        than the host to see that there are none. Of many leaves, those that no tree of so many does without. None where
-        a pass may be several batches, or GPUs share the rows: they add up sums for as many nodes as there may be.
+        Of few leaves all passes, as each makes one split for certain, so that a round can be a graph; those after the
+        last split end at once (not timed on a GPU yet). Of many leaves the passes that no tree of so many does without.
+        None where a pass may be several batches, or GPUs share the rows: they add up sums of all possible nodes.
 
         most_splits: as ``splits_of_pass``, or fewer.
         """
