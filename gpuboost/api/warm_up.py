@@ -186,6 +186,7 @@ FIRST_FIT_PARTS = {
     "oblivious": ("oblivious",),
     "stumps": ("stumps",),
     "min_samples_leaf": ("min_samples_leaf",),
+    "monotone": ("bounds",),
     "sampling": ("sampling", "importance", "features"),
     "langevin": ("noise",),
 }

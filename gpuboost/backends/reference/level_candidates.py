@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gpuboost.backends.reference.level_values import GH, LeafValues
 from gpuboost.backends.reference.splits import MOST_CATEGORIES, ONE_AGAINST_REST
 from gpuboost.types import Array, Limits
 
@@ -36,29 +37,30 @@ class GainRules:
         allowed: Array = (side[1] > 0) & (side[1] * self.units[1] >= self.limits.min_child_weight)
         return allowed & (side[2] >= self.limits.min_samples_leaf) if self.counts else allowed
 
-    def score(self, g: Array, h: Array, ridge: Array) -> Array:
-        """As ``SplitCriterion.score``, of arrays."""
-        g = g * self.units[0]
-        score: Array = g * g / (h * self.units[1] + ridge)
-        return score
+    def measured(self, sums: Array) -> GH:
+        """G and H."""
+        return sums[0] * self.units[0], sums[1] * self.units[1]
 
-    def gains(self, left: Array, total: Array, real: Array | np.bool_, ridge: Array, without: float) -> Array:
+    def gains(
+        self, left: Array, total: Array, real: Array | np.bool_, ridge: Array, values: LeafValues, without: float
+    ) -> Array:
         """Gains of the candidates that are real, by the sums on their left; ``without`` where a side is not allowed."""
         right = total - left
         allowed = real & self.allowed(left) & self.allowed(right)
         own = ridge[0, 0] if ridge.size == 1 else np.broadcast_to(ridge, allowed.shape)[allowed]
-        both = self.score(left[0][allowed], left[1][allowed], own) + self.score(
-            right[0][allowed], right[1][allowed], own
-        )
+        sides = self.measured(left[:2, allowed]), self.measured(right[:2, allowed])
+        both = values.at(allowed).both(*sides, own)
         gains = np.full(allowed.shape, without)
-        gains[allowed] = both - np.broadcast_to(self.score(total[0], total[1], ridge), allowed.shape)[allowed]
+        parent = values.score(*self.measured(total), ridge)
+        gains[allowed] = both - np.broadcast_to(parent, allowed.shape)[allowed]
         return gains
 
 
 class CutCandidates:
     """Cuts of numeric features: at each bin, with missing values right and then, if some nodes have any, left."""
 
-    def __init__(self, sums: Array, n_bins: Array, rules: GainRules) -> None:
+    def __init__(self, sums: Array, n_bins: Array, rules: GainRules, words: Array | None) -> None:
+        """words: see ``FeatureChoice.words``."""
         q, d, b = sums.shape[1:]
         self._n_bins, self._features = n_bins, np.arange(d)
         self.some_missing = some = rules.seen(sums[:, :, self._features, n_bins])
@@ -66,10 +68,20 @@ class CutCandidates:
         ways = [np.where(some[..., None], cut < last, cut < last - 1)]
         if some.any():
             ways.append(some[..., None] & (cut < last - 1))
+        if words is not None:
+            drawn = self._drawn(rules.seen(sums), words)
+            ways = [way & (cut == drawn) for way in ways]
         self._ways = len(ways)
         self.real = np.stack(ways, axis=-1).reshape(q, d, -1)  # (q, d, b * ways)
         self.ridge = np.full((1, 1, 1), rules.limits.reg_lambda)
         self.own = self.lefts(sums)
+
+    def _drawn(self, seen: Array, words: Array) -> Array:
+        """(q, d, 1) the cuts that compete, -1 for none: as ``extra_trees.random_cut``."""
+        values = seen & (np.arange(seen.shape[2]) < self._n_bins[:, None])
+        first, last = values.argmax(axis=2), seen.shape[2] - 1 - values[..., ::-1].argmax(axis=2)
+        count = np.where(values.any(axis=2), last - first + self.some_missing, 0)
+        return np.where(count > 0, first + _place_of(words, count), -1)[..., None]
 
     def lefts(self, sums: Array) -> Array:
         """(s, q, d, b * ways) sums on the left of each candidate."""
@@ -86,7 +98,8 @@ class CutCandidates:
 class SetCandidates:
     """Sets of categories: prefixes of those sorted by their ratio, from either end; single ones if there are few."""
 
-    def __init__(self, sums: Array, n_bins: Array, rules: GainRules) -> None:
+    def __init__(self, sums: Array, n_bins: Array, rules: GainRules, words: Array | None) -> None:
+        """words: see ``FeatureChoice.words``."""
         self._n_bins, limits, codes = n_bins[:, None], rules.limits, np.arange(sums.shape[3])
         smoothing, more_ridge, least_rows, _ = limits.categories
         self._used = rules.seen(sums)
@@ -104,7 +117,11 @@ class SetCandidates:
         self._order = np.stack([order[..., : len(place)], backward], axis=2)  # (q, d, 2, .)
         self.own = self.lefts(sums)
         in_order = (place < count)[:, :, None] & (~few[..., None] | np.array([[True], [False]]))
-        self.real = self._large_enough(sums, in_order, rules).reshape(self.own.shape[1:])
+        real = self._large_enough(sums, in_order, rules)
+        if words is not None:
+            only = _place_of(words, np.minimum(count[..., 0], MOST_CATEGORIES))
+            real = real & (place == only[..., None, None])
+        self.real = real.reshape(self.own.shape[1:])
 
     def lefts(self, sums: Array) -> Array:
         """(s, q, d, k) sums on the left of each candidate, of these nodes or of the ones that they are the sum of."""
@@ -146,6 +163,11 @@ class SetCandidates:
             real[..., place] &= enough
             group[real[..., place]] = 0.0
         return real
+
+
+def _place_of(words: Array, counts: Array) -> Array:
+    """As ``extra_trees.place_of``, of arrays."""
+    return (words * counts.astype(np.uint64) >> np.uint64(32)).astype(np.int64)
 
 
 def _flat(sums: Array) -> Array:

@@ -1,7 +1,6 @@
-"""Growth of plain trees by NumPy, several nodes at once: the trees of ``growth``, bit for bit.
+"""Growth of trees by NumPy, several nodes at once: the trees of ``growth``, bit for bit.
 
-Plain: every candidate of every feature competes, and leaf values are -G / (H + lambda) alone. A tree of a thousand
-rows takes some milliseconds, a hundredth of the time of the definition.
+A tree of a thousand rows takes some milliseconds, a hundredth of the time of the definition.
 """
 
 from __future__ import annotations
@@ -12,6 +11,8 @@ from gpuboost.backends.numerics.exact_sums import integers
 from gpuboost.backends.prediction.routing import dense_rows
 from gpuboost.backends.reference import growth
 from gpuboost.backends.reference.level_candidates import CutCandidates, GainRules, SetCandidates
+from gpuboost.backends.reference.level_choice import FeatureChoice, NodeFeatures, Searched
+from gpuboost.backends.reference.level_values import FREE, TreeValues
 from gpuboost.backends.reference.splits import NOISE
 from gpuboost.keys import Key
 from gpuboost.types import Array, Candidates, Cuts, Limits, Nodes, Structure, Target, TrainingSet
@@ -19,20 +20,20 @@ from gpuboost.types import Array, Candidates, Cuts, Limits, Nodes, Structure, Ta
 OF_ROW, OF_VALUE, OF_CELL, OF_STEP = 1e-6, 35e-9, 25e-9, 2e-4
 """Seconds for each row of a tree, for each value that a level reads, for each bin of each feature of each leaf, and for
 each leaf that is split by itself"""
+OF_BOUNDS = 3  # times a cell's seconds where leaf values have bounds
 MOST_CELLS = 1 << 21
 """Bins of the features of a level's nodes together, up to which their sums and gains take some 200 MB"""
 
 _NODE = np.dtype(
     [(name, np.int64) for name in ("g", "h", "count", "depth", "feature", "bin", "missing_left", "left", "right")]
-    + [("gain", np.float64), ("left_set", np.uint32, 8)]
+    + [(name, np.float64) for name in ("gain", "low", "high", "value")]
+    + [("left_set", np.uint32, 8)]
 )
 
 
 def are_plain(limits: Limits) -> bool:
-    """True if NumPy grows such trees, with ``Candidates`` that are features only."""
-    free = limits.interactions is None and limits.forced is None and limits.costs is None and not limits.bounded
-    drawn = limits.extra_trees or limits.random_strength > 0.0
-    return not limits.signed and free and not drawn
+    """True if NumPy grows such trees, with ``Candidates`` that have no cuts of the root."""
+    return not limits.signed and limits.forced is None
 
 
 def are_small(n: int, cuts: Cuts, limits: Limits) -> bool:
@@ -45,7 +46,8 @@ def seconds(n: int, d: int, limits: Limits) -> float:
     """About the time that a tree of n rows and d features takes."""
     leaves = _leaves(n, limits)
     steps = leaves * (OF_STEP + n * 1e-8) if limits.growth == "leafwise" else 0.0
-    return steps + n * (OF_ROW + d * min(limits.max_depth, leaves) * OF_VALUE) + leaves * d * 256 * OF_CELL
+    of_cell = OF_CELL * (OF_BOUNDS if limits.bounded else 1)
+    return steps + n * (OF_ROW + d * min(limits.max_depth, leaves) * OF_VALUE) + leaves * d * 256 * of_cell
 
 
 def _leaves(n: int, limits: Limits) -> int:
@@ -56,11 +58,10 @@ def _leaves(n: int, limits: Limits) -> int:
 def grow(
     data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits, key: Key | None = None
 ) -> Structure:
-    """See ``Backend.grow``: by NumPy if the tree is plain."""
-    every = candidates.root is None and candidates.by_node is None and candidates.cuts is None
-    if not (every and are_plain(limits)) or candidates.chooses_by_more or key:
+    """See ``Backend.grow``: several nodes at once but for sign stumps, forced splits and drawn cuts of the root."""
+    if candidates.root is not None or not are_plain(limits) or key:
         return growth.grow(data, target, output, candidates, limits, key)
-    tree = _Tree(data, target, output, candidates.features, limits)
+    tree = _Tree(data, target, output, candidates, limits)
     new = np.zeros(1, np.int64)
     while len(new):
         tree.find_splits(new)
@@ -71,7 +72,8 @@ def grow(
 class _Tree:
     """A growing tree: its nodes, and the node of each row. A node has its best split before it is split by it."""
 
-    def __init__(self, data: TrainingSet, target: Target, output: int, features: Array, limits: Limits) -> None:
+    def __init__(self, data: TrainingSet, target: Target, output: int, candidates: Candidates, limits: Limits) -> None:
+        features = candidates.features
         self._g, self._h, self._units = integers(target.gradients, output)
         categorical, d = data.cuts.is_categorical[features], len(features)
         numeric_first = np.argsort(categorical, kind="stable")
@@ -88,16 +90,20 @@ class _Tree:
         self._nodes["feature"] = -1
         for name, total in (("g", self._g.sum()), ("h", self._h.sum()), ("count", len(self._g))):
             self._nodes[name] = total
-        rows_per_h = target.gradients.weight / max(int(self._nodes["h"][0]), 1)
-        self._rules = GainRules(self._units, limits, rows_per_h)
+        rows_per_h, weight = target.gradients.weight / max(int(self._nodes["h"][0]), 1), target.gradients.weight
+        self._rules, self._choice = (
+            GainRules(self._units, limits, rows_per_h),
+            FeatureChoice(candidates, limits, output, rows_per_h),
+        )
+        self._node_features = NodeFeatures(candidates, limits, data.cuts)
+        self._values = TreeValues(limits, data.cuts, self._features, self._units, self._nodes, weight)
 
     def find_splits(self, new: Array) -> None:
         """Find the best split of each of these nodes, or, of a symmetric tree, of all of them together."""
         level = new[self._may_split(self._nodes[new])]
         if not len(level):
             return
-        sums, total = self._sums_of(level)
-        found = self._shared(sums, total) if self._limits.symmetric else self._own(sums, total)
+        found = self._shared(level) if self._limits.symmetric else self._own(level)
         for name, values in zip(("feature", "bin", "missing_left", "left_set", "gain"), found, strict=True):
             self._nodes[name][level] = values
 
@@ -131,6 +137,8 @@ class _Tree:
         child = self._node_of_row[rows] = np.where(is_left, parent["left"], parent["right"])
         for name, values in (("g", self._g[rows]), ("h", self._h[rows]), ("count", np.ones(len(rows)))):
             nodes[name][first:] = np.bincount(child, values, size)[first:]  # float64 holds these sums exactly
+        self._values.pass_on(nodes, chosen)
+        self._node_features.pass_on(chosen, self._features[nodes["feature"][chosen]])
         return np.arange(first, size)
 
     def structure(self, target: Target, output: int) -> Structure:
@@ -158,7 +166,7 @@ class _Tree:
         if limits.symmetric and limits.min_samples_leaf == 1:
             many[:] = True
         heavy = (nodes["h"] > 0) & (nodes["h"] * self._units[1] >= 2.0 * limits.min_child_weight)
-        may: Array = (nodes["depth"] < limits.max_depth) & many & heavy
+        may: Array = (nodes["depth"] < limits.max_depth) & many & heavy & self._values.can_differ(nodes)
         return may
 
     def _sums_of(self, level: Array) -> tuple[Array, Array]:
@@ -178,24 +186,32 @@ class _Tree:
         total = np.stack([self._nodes[name][level] for name in names])
         return sums.reshape(-1, q, d, b), total[:, :, None, None]
 
-    def _own(self, sums: Array, total: Array) -> tuple[Array, ...]:
+    def _own(self, level: Array) -> tuple[Array, ...]:
         """Feature, bin, side of missing values, left set and gain of each node's best split; feature -1 without one."""
-        kinds, gains, least = self._candidates(sums), list[Array](), list[Array]()
-        for kind in kinds:
-            gains.append(self._rules.gains(kind.own, total, kind.real, kind.ridge, -np.inf))
-            parent = self._rules.score(total[0], total[1], kind.ridge)[..., 0]
-            least.append(np.maximum(self._limits.min_split_gain, NOISE * np.abs(parent)))
-        return self._best(kinds, gains, least, total)
-
-    def _shared(self, sums: Array, total: Array) -> tuple[Array, ...]:
-        """The same, of the split that all share: the largest sum of gains, 0 for a node that may not have it."""
-        kinds, gains, least = self._candidates(sums.sum(axis=1, keepdims=True)), list[Array](), list[Array]()
+        (sums, total), nodes = self._sums_of(level), self._nodes[level]
+        searched = Searched(level, nodes["depth"], (nodes["g"], nodes["h"]), total)
+        kinds, gains, least = self._candidates(sums, searched), list[Array](), list[Array]()
         for kind, (_, part) in zip(kinds, self._kinds, strict=True):
-            of_nodes = self._rules.gains(kind.lefts(sums[:, :, part]), total, kind.real, kind.ridge, 0.0)
+            values, measured = self._values.of_level(nodes, part), self._rules.measured(total)
+            gains.append(self._rules.gains(kind.own, total, kind.real, kind.ridge, values, -np.inf))
+            parents = [np.abs(rules.score(*measured, kind.ridge))[..., 0] for rules in (values, FREE)]
+            least.append(np.maximum(self._limits.min_split_gain, NOISE * np.maximum(*parents)))
+        return self._best(kinds, gains, least, searched)
+
+    def _shared(self, level: Array) -> tuple[Array, ...]:
+        """The same, of the split that all share: the largest sum of gains, 0 for a node that may not have it."""
+        (sums, total), nodes = self._sums_of(level), self._nodes[level]
+        one, depth = level[:1], nodes["depth"][:1]  # what holds for one node holds for all
+        searched = Searched(one, depth, (depth, np.zeros_like(depth)), total.sum(axis=1, keepdims=True))
+        kinds = self._candidates(sums.sum(axis=1, keepdims=True), searched)
+        gains, least = list[Array](), list[Array]()
+        values = self._values.of_level(nodes, slice(0, 0))
+        for kind, (_, part) in zip(kinds, self._kinds, strict=True):
+            of_nodes = self._rules.gains(kind.lefts(sums[:, :, part]), total, kind.real, kind.ridge, values, 0.0)
             gains.append(np.where(kind.real, _in_order(of_nodes), -np.inf))
-            parents = _in_order(self._rules.score(total[0], total[1], kind.ridge)[..., 0])
+            parents = _in_order(values.score(*self._rules.measured(total), kind.ridge)[..., 0])
             least.append(np.maximum(self._limits.min_split_gain, NOISE * parents)[None])
-        found = self._best(kinds, gains, least, total.sum(axis=1, keepdims=True))
+        found = self._best(kinds, gains, least, searched)
         feature, bin, missing_left, left_set = (column[0] for column in found[:4])
         if feature < 0:
             return found
@@ -204,15 +220,18 @@ class _Tree:
         is_left[self._n_bins[feature]] = missing_left
         left = sums[:, :, feature, is_left].sum(axis=2)[..., None, None]
         ridge = kinds[-1].ridge[:, feature - self._n_numeric, None] if is_set else kinds[0].ridge
-        gain = self._rules.gains(left, total, np.True_, ridge, 0.0)[:, 0, 0]
+        gain = self._rules.gains(left, total, np.True_, ridge, values, 0.0)[:, 0, 0]
         return (*(np.repeat(column, len(gain), axis=0) for column in found[:4]), gain)
 
-    def _candidates(self, sums: Array) -> list[CutCandidates | SetCandidates]:
+    def _candidates(self, sums: Array, searched: Searched) -> list[CutCandidates | SetCandidates]:
         """The candidates of numeric features, and those of categorical ones."""
-        return [kind(sums[:, :, part], self._n_bins[part], self._rules) for kind, part in self._kinds]
+        return [
+            kind(sums[:, :, part], self._n_bins[part], self._rules, self._choice.words(searched, self._features[part]))
+            for kind, part in self._kinds
+        ]
 
     def _best(
-        self, kinds: list[CutCandidates | SetCandidates], gains: list[Array], least: list[Array], total: Array
+        self, kinds: list[CutCandidates | SetCandidates], gains: list[Array], least: list[Array], searched: Searched
     ) -> tuple[Array, ...]:
         """For each node, find the first of the largest gains that is above the least one for its feature."""
         places = [of_kind.argmax(axis=2) for of_kind in gains]  # the first of equals
@@ -222,8 +241,9 @@ class _Tree:
         ]
         above = [np.where(gain > needed, gain, 0.0) for gain, needed in zip(best, least, strict=True)]
         of_features = np.concatenate(above, axis=1)[:, self._places]
-        q = len(of_features)
-        gain, feature = of_features.max(axis=1), self._places[of_features.argmax(axis=1)]
+        of_features[~self._node_features.allowed(searched)] = 0.0
+        won, gain = self._choice.winners(of_features, searched)
+        q, feature = len(gain), self._places[won]
         bin, missing_left, left_set = np.zeros(q, np.int64), np.zeros(q, np.bool_), np.zeros((q, 8), np.uint32)
         for kind, place, (_, part) in zip(kinds, places, self._kinds, strict=True):
             nodes = np.flatnonzero((feature >= part.start) & (feature < part.stop) & (gain > 0.0))
@@ -231,7 +251,7 @@ class _Tree:
             of_nodes = nodes, own, place[nodes, own]
             bin[nodes], is_left, left_set[nodes] = kind.chosen(*of_nodes)
             left_h = kind.own[1][of_nodes]
-            heavier = left_h > total[1, nodes, 0, 0] - left_h
+            heavier = left_h > searched.total[1, nodes, 0, 0] - left_h
             missing_left[nodes] = np.where(kind.some_missing[nodes, own], is_left, heavier)
         return np.where(gain > 0.0, feature, -1), bin, missing_left, left_set, gain
 

@@ -11,23 +11,26 @@ from gpuboost.backends.protocol import Backend
 from gpuboost.data.dataset import Dataset
 from gpuboost.execution import Serial
 from gpuboost.langevin import Langevin, NoNoise
-from gpuboost.learners import AllLearners, RandomGroups
+from gpuboost.learners import AllLearners, RandomByLevel, RandomByNode, RandomGroups, WeightedGroups, WeightedNodes
 from gpuboost.losses.protocol import is_drawn, is_list_loss, is_on_host
 from gpuboost.losses.registry import CLASSES
 from gpuboost.multi_output import OneTreePerOutput
 from gpuboost.recipe import Recipe
-from gpuboost.sampling import EveryRow, ImportanceSampling, UniformSampling
+from gpuboost.sampling import GOSS, EveryRow, ImportanceSampling, UniformSampling
 from gpuboost.steps import GradientStep, NewtonStep, QuantileStep
 from gpuboost.types import Cuts
 
 OF_VALUE = 2e-6  # seconds to watch a row by a metric
+OF_NODES = RandomByNode, RandomByLevel, WeightedNodes  # rules that draw features for each node
 
 _PARTS: dict[type, tuple[str, ...]] = {
     **dict.fromkeys((Serial, OneTreePerOutput, EveryRow, AllLearners, NoNoise), ()),
     **dict.fromkeys((NewtonStep, GradientStep, QuantileStep), ()),
     UniformSampling: ("sampling",),
     ImportanceSampling: ("sampling", "importance"),
-    RandomGroups: ("features",),
+    GOSS: ("sampling", "goss"),
+    **dict.fromkeys((RandomGroups, WeightedGroups), ("features",)),
+    **dict.fromkeys(OF_NODES, ()),
     Langevin: ("noise",),
 }
 """The pieces that such a fit may have, and their names in ``first_fit.PARTS``"""
@@ -61,17 +64,29 @@ def _parts_of(recipe: Recipe, *, categorical: bool) -> list[str] | None:
 
     It is for trees of a built-in loss of single rows, one after the other.
     """
-    loss, limits = recipe.loss, recipe.growth.limits
+    loss = recipe.loss
     own_loss = type(loss) is not CLASSES.get(loss.name) or is_list_loss(loss) or is_on_host(loss) or is_drawn(loss)
     if own_loss or recipe.base_learner is not None or recipe.permutations > 0 or recipe.averages:
         return None
-    parts = ["categories" if categorical else "plain"]
-    for piece in (
-        recipe.execution, recipe.step, recipe.multi_output, recipe.sampling, recipe.learners, recipe.langevin
-    ):  # fmt: skip
-        if type(piece) not in _PARTS:
-            return None
-        parts += _PARTS[type(piece)]
-    stump = min(limits.max_leaves - 1, limits.max_depth) == 1
-    of_limits = {"oblivious": limits.symmetric, "min_samples_leaf": limits.min_samples_leaf > 1, "stumps": stump}
-    return parts + [f"{part}-categories" if categorical else part for part, needed in of_limits.items() if needed]
+    pieces = recipe.execution, recipe.step, recipe.multi_output, recipe.sampling, recipe.learners, recipe.langevin
+    at_the_root = isinstance(recipe.learners, RandomGroups) and recipe.learners.groups == "root"
+    if at_the_root or any(type(piece) not in _PARTS for piece in pieces):
+        return None
+    of_pieces = [part for piece in pieces for part in _PARTS[type(piece)]]
+    of_trees = [f"{part}-categories" if categorical else part for part in _parts_of_trees(recipe)]
+    return ["categories" if categorical else "plain", *of_pieces, *of_trees]
+
+
+def _parts_of_trees(recipe: Recipe) -> list[str]:
+    """The keys of ``first_fit.OF_TREES`` that the fit needs."""
+    limits = recipe.growth.limits
+    draws = type(recipe.learners) in OF_NODES or limits.extra_trees or limits.random_strength > 0.0
+    needed = {
+        "oblivious": limits.symmetric,
+        "min_samples_leaf": limits.min_samples_leaf > 1,
+        "stumps": min(limits.max_leaves - 1, limits.max_depth) == 1,
+        "bounds": limits.bounded,
+        "node_rules": draws or limits.interactions is not None,
+        "costs": limits.costs is not None,
+    }
+    return [part for part, is_needed in needed.items() if is_needed]

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from gpuboost.backends.cpu.compilation.warm_up import start_process
-from gpuboost.backends.cpu.trees.small_trees import GENERAL, OBLIVIOUS
+from gpuboost.backends.cpu.trees.small_trees import BOUNDED, GENERAL, OBLIVIOUS
 from gpuboost.kernels.disk_cache.folders import is_noted, note
 
 
@@ -28,6 +28,9 @@ OF_TREES = {
     "oblivious": FitKernels(2.5, "growth='oblivious'", OBLIVIOUS),
     "min_samples_leaf": FitKernels(1.5, "min_samples_leaf=2", GENERAL),
     "stumps": FitKernels(2.0, "max_depth=1"),
+    "bounds": FitKernels(2.5, "monotonic_cst=[0, 1]", BOUNDED),
+    "node_rules": FitKernels(2.0, "learners=gb.RandomByNode(0.5), interaction_cst=[[0], [1]]", GENERAL),
+    "costs": FitKernels(2.0, "feature_costs=gb.FeatureCosts(1e-9)"),
 }
 """Kernels of some kinds of trees; compiled once for numeric features, and once more for categorical ones"""
 PARTS = {
@@ -38,6 +41,7 @@ PARTS = {
     "features": FitKernels(0.5, "learners=0.5"),
     "sampling": FitKernels(1.5, "sampling=0.5"),
     "importance": FitKernels(2.5, "sampling=gb.MVS(0.5)"),
+    "goss": FitKernels(2.0, "sampling=gb.GOSS()"),
     "noise": FitKernels(1.0, "langevin=gb.Langevin(allow_unproven=True)"),
 }
 """Every fit needs those of ``PLAIN`` or ``CATEGORIES`` first, which ``warm_up.compile_share`` notes as well."""
