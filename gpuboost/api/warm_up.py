@@ -182,6 +182,7 @@ FIRST_FIT_PARTS = {
     "regression": ("plain",),
     "classification": ("plain",),
     "multiclass": ("plain",),
+    "ranking": ("lambdamart",),
     "categories": ("categories",),
     "oblivious": ("oblivious",),
     "stumps": ("stumps",),

@@ -100,7 +100,7 @@ def job(
         training_set=training_set(inputs, target, with_x=recipe.base_learner is not None),
         eval_sets=sets,
         monitoring=monitoring,
-        backend=backend_of(choice, threads, recipe, inputs.rows, inputs.cuts, n_watched),
+        backend=backend_of(choice, threads, recipe, inputs.rows, inputs.cuts, target.rows.query_start, n_watched),
         choice=choice,
         threads=threads,
         run=run,

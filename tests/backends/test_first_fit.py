@@ -120,13 +120,19 @@ FITS: list[dict[str, Any]] = [
 """Parameters of fits that NumPy makes"""
 
 
+RANKINGS = ["lambdamart", gb.losses.LambdaMART(metric="map"), "pairwise_logistic", "xendcg"]
+
+
 def models(x: np.ndarray, y: np.ndarray, weight: np.ndarray) -> list[str]:
     some: dict[str, Any] = {"n_estimators": 4, "device": "cpu", "n_jobs": 2, "random_state": 0}
     classifier = gb.GradientBoostingClassifier(**some).fit(x, np.digitize(y, [0.0, 0.5]), sample_weight=weight)
     stops = gb.GradientBoostingRegressor(**some, early_stopping_rounds=2).fit(x, y, eval_set=[(x[:50], -y[:50])])
     assert stops.evals_result_
     regressors = [gb.GradientBoostingRegressor(**some, **more).fit(x, y) for more in FITS]
-    return [str(stops.evals_result_), *map(gb.dumps, [classifier, stops, *regressors])]
+    label, group = np.digitize(y, [0.0, 0.5]), [1, 7, 40, 2, 50, 50]
+    rankers = [gb.GradientBoostingRanker(**some, loss=loss).fit(x, label > 0, group=group) for loss in RANKINGS]
+    many = gb.GradientBoostingRanker(**some, sampling=gb.MVS(0.6)).fit(x, label, group=group, sample_weight=weight[:6])
+    return [str(stops.evals_result_), *map(gb.dumps, [classifier, stops, many, *regressors, *rankers])]
 
 
 def test_models_are_those_of_the_kernels(
@@ -141,7 +147,7 @@ def test_models_are_those_of_the_kernels(
     monkeypatch.setattr(levels, "grow", lambda *arguments: grown.append(1) or grow(*arguments))
     monkeypatch.setattr(first_fit, "FIRST_FITS", FirstFits())
     assert models(x, y, weight) == by_kernels
-    assert len(grown) > 4 * 3 + 4 * len(FITS)
+    assert len(grown) > 4 * 4 + 4 * len(FITS) + 4 * len(RANKINGS)
     assert ["categorical_features=[0], )" in text for text in machine.programs] == [False]
 
 
@@ -158,7 +164,7 @@ def test_other_fits_are_left_to_kernels(
     assert machine.processes == []
 
 
-WITHOUT_KIND = {"node_rules", "costs", "goss"}
+WITHOUT_KIND = {"node_rules", "costs", "goss", "map", "pairwise_logistic", "xendcg"}
 """Parts of the rarer fits, which ``gb.warm_up`` does not compile"""
 
 
@@ -184,7 +190,7 @@ def test_fits_of_categorical_columns_have_processes_of_their_own(machine: Machin
 @pytest.mark.parametrize(
     "asked",
     [
-        ("plain", "oblivious", "sampling", "goss", "noise"),
+        ("plain", "oblivious", "sampling", "goss", "noise", "lambdamart", "map", "pairwise_logistic", "xendcg"),
         ("categories", "node_rules-categories", "bounds-categories", "costs-categories"),
     ],
 )
@@ -194,4 +200,5 @@ def test_the_process_notes_what_it_compiles(asked: tuple[str, ...]) -> None:
     program = program.replace("first_fit.note_kernels(part)", "print(part)")
     command = [sys.executable, "-c", program, json.dumps(sys.path)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == [part for part in asked for _ in range(2)]
+    times = {part: 1 if first_fit.PARTS[part].call == "rank" else 2 for part in asked}
+    assert done.stdout.split() == [part for part in asked for _ in range(times[part])]

@@ -51,6 +51,8 @@ from gpuboost.types import (
 
 GrowTree: TypeAlias = Callable[[TrainingSet, Target, int, Candidates, Limits, Key | None], Structure]
 """See ``Backend.grow``"""
+PerturbedGradients: TypeAlias = Callable[[Array, TrainingSet, float | None, Key], Gradients]
+"""See ``cross_entropy.gradients``"""
 
 
 class Reference:
@@ -59,9 +61,14 @@ class Reference:
     name = "reference"
     offers = Capabilities()
 
-    def __init__(self, grow: GrowTree = reference_growth.grow) -> None:
-        """grow: another way to the same trees."""
-        self._grow = grow
+    def __init__(
+        self,
+        grow: GrowTree = reference_growth.grow,
+        of_lists: reference_lists.Lambdas = reference_lists.lambdas,
+        perturbed: PerturbedGradients = reference_cross_entropy.gradients,
+    ) -> None:
+        """grow, of_lists, perturbed: other ways to the same trees and gradients."""
+        self._grow, self._of_lists, self._perturbed = grow, of_lists, perturbed
 
     # the data, once
 
@@ -93,7 +100,7 @@ class Reference:
         if is_on_host(loss):
             return Gradients(*host_losses.derivatives(loss, scores, data, curvature), data.multiplicity)
         if is_list_loss(loss):
-            return reference_lists.gradients(loss, scores, data, curvature)
+            return reference_lists.gradients(loss, scores, data, curvature, self._of_lists)
         g, h = np.empty(scores.shape), np.empty(scores.shape)
         for i, y in enumerate(data.y.tolist()):  # a number, or a list of them
             if loss.n_outputs == 1:
@@ -112,7 +119,7 @@ class Reference:
         if is_smoothed(loss):
             return reference_smoothed.smoothed_gradients(loss, scores, data, curvature or 0.0, key)
         assert perturbs_labels(loss)
-        return reference_cross_entropy.gradients(scores, data, curvature, key)
+        return self._perturbed(scores, data, curvature, key)
 
     def sample(self, probability: float, n_rows: int, key: Key) -> Sample:
         drawn = uniform_bits(n_rows, key) < np.uint64(int(probability * 2.0**32))

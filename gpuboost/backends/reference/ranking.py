@@ -7,9 +7,10 @@ parallel. Pairs are float32, and so are the sums of a tile: 32 documents by 512 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -26,9 +27,15 @@ SHARE, MARK = 2.0**44, 2.0**24  # 1 / step of sums of 1 / rank, and of marks
 LARGEST = 31  # gains are rounded to steps of 2^-31 of their range
 
 
-def gradients(loss: ListLoss, scores: Array, data: TrainingSet, curvature: float | None) -> Gradients:
-    """(1, n) float32 g and h, weighted."""
-    g, h = lambdas(loss, data.y, scores[0], data.lists())
+Lambdas: TypeAlias = Callable[[ListLoss, Array, Array, Array], tuple[Array, Array]]
+"""Labels, scores and starts of queries to g and h: see ``lambdas``"""
+
+
+def gradients(
+    loss: ListLoss, scores: Array, data: TrainingSet, curvature: float | None, of_lists: Lambdas | None = None
+) -> Gradients:
+    """(1, n) float32 g and h, weighted. of_lists: another way to what ``lambdas`` returns."""
+    g, h = (of_lists or lambdas)(loss, data.y, scores[0], data.lists())
     return Gradients(*weighted_and_rounded(g, h, data, curvature), data.multiplicity)
 
 
@@ -72,16 +79,16 @@ def discount(place: int) -> float:
 
 
 def precision_marks(relevant: Array) -> tuple[Array, Array]:
-    """(n,) float32 marks of places: the change of the sum of precisions if two documents are exchanged, one of which is
-    relevant, is the mark of the upper one, in the first array, less that of the lower one, in the second.
+    """(..., n) float32 marks of places: the change of the sum of precisions if two documents are exchanged, one of
+    which is relevant, is the mark of the upper one, in the first array, less that of the lower one, in the second.
 
-    relevant: (n,) bool, in order of places. With N relevant documents up to a rank r, and A the sum of 1 / rank over
+    relevant: (..., n) bool, in order of places. With N relevant documents up to a rank r, and A the sum of 1 / rank of
     them, the mark is N / r - A; with the document itself in N if it is not relevant and above, and not in A if it is
     and below. A is an integer times 2^-44, and marks are multiples of 2^-24, so no difference is a denormal number.
     """
-    rank = np.arange(1, len(relevant) + 1)
+    rank = np.arange(1, relevant.shape[-1] + 1)
     shares = np.where(relevant, np.rint(SHARE / rank), 0.0).astype(np.int64)
-    count, total = np.cumsum(relevant), np.cumsum(shares)
+    count, total = np.cumsum(relevant, axis=-1), np.cumsum(shares, axis=-1)
     upper = (count + ~relevant) / rank - total.astype(np.float64) * (1.0 / SHARE)
     lower = count / rank - (total - shares).astype(np.float64) * (1.0 / SHARE)
     first, second = (np.rint(mark * MARK) * (1.0 / MARK) for mark in (upper, lower))

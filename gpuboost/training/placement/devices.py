@@ -25,7 +25,7 @@ from gpuboost.training.monitoring import Monitoring, RawEvalSet
 from gpuboost.training.parameters.base_learners import families_on_gpus, not_on_gpus
 from gpuboost.training.placement.first_fits import by_numpy_first
 from gpuboost.training.placement.sharding import GPUS, shards_choice
-from gpuboost.types import Cuts
+from gpuboost.types import Array, Cuts
 
 
 def device_choice(params: Mapping[str, Any], values: int, place: str | None) -> Choice:
@@ -97,12 +97,12 @@ def _why_by_search(params: Mapping[str, Any]) -> tuple[str, str] | None:
     return None if params.get("forced_splits") is None else ("forced splits are made", "forced_splits=None")
 
 
-def backend_of(choice: Choice, threads: int, recipe: Recipe, rows: Any, cuts: Cuts, watched: int = 0) -> Backend:
-    """The backend of a fit. The first small fits on a machine are NumPy's: see ``first_fits``.
-
-    rows: (n, d) numbers, or the Dataset that has them. watched: number of values of metrics in a round.
-    """
-    by_numpy = by_numpy_first(threads, recipe, rows, cuts, watched) if choice.name == "cpu" else None
+def backend_of(
+    choice: Choice, threads: int, recipe: Recipe, rows: Any, cuts: Cuts, query_start: Array | None, watched: int
+) -> Backend:
+    """The backend of a fit. The first small fits on a machine are NumPy's: see ``by_numpy_first``."""
+    on_cpu = choice.name == "cpu"
+    by_numpy = by_numpy_first(threads, recipe, rows, cuts, query_start, watched) if on_cpu else None
     return by_numpy or backends.get(choice.name, threads)
 
 

@@ -12,13 +12,13 @@ from gpuboost.data.dataset import Dataset
 from gpuboost.execution import Serial
 from gpuboost.langevin import Langevin, NoNoise
 from gpuboost.learners import AllLearners, RandomByLevel, RandomByNode, RandomGroups, WeightedGroups, WeightedNodes
-from gpuboost.losses.protocol import is_drawn, is_list_loss, is_on_host
+from gpuboost.losses.protocol import is_list_loss, is_on_host, is_smoothed, weighs_precision
 from gpuboost.losses.registry import CLASSES
 from gpuboost.multi_output import OneTreePerOutput
 from gpuboost.recipe import Recipe
 from gpuboost.sampling import GOSS, EveryRow, ImportanceSampling, UniformSampling
 from gpuboost.steps import GradientStep, NewtonStep, QuantileStep
-from gpuboost.types import Cuts
+from gpuboost.types import Array, Cuts
 
 OF_VALUE = 2e-6  # seconds to watch a row by a metric
 OF_NODES = RandomByNode, RandomByLevel, WeightedNodes  # rules that draw features for each node
@@ -36,10 +36,13 @@ _PARTS: dict[type, tuple[str, ...]] = {
 """The pieces that such a fit may have, and their names in ``first_fit.PARTS``"""
 
 
-def by_numpy_first(threads: int, recipe: Recipe, rows: Any, cuts: Cuts, watched: int) -> Backend | None:
+def by_numpy_first(
+    threads: int, recipe: Recipe, rows: Any, cuts: Cuts, query_start: Array | None, watched: int
+) -> Backend | None:
     """NumPy's backend if the fit is small, and its kernels are not on disk; a process compiles them meanwhile.
 
-    rows: (n, d) numbers, or the Dataset that has them. watched: number of values of metrics in a round.
+    rows: (n, d) numbers, or the Dataset that has them. query_start: where the queries of a ranking start. watched:
+    number of values of metrics in a round.
     """
     parts = _parts_of(recipe, categorical=bool(cuts.is_categorical.any()))
     if parts is None or not (rows.is_array if isinstance(rows, Dataset) else isinstance(rows, np.ndarray)):
@@ -48,25 +51,30 @@ def by_numpy_first(threads: int, recipe: Recipe, rows: Any, cuts: Cuts, watched:
         from gpuboost.backends.cpu.compilation.first_fit import FIRST_FITS  # it imports numba
     if FIRST_FITS.are_over(threads, parts):
         return None
-    from gpuboost.backends.reference import levels
+    from gpuboost.backends.reference import levels, ranked_lists
     from gpuboost.backends.reference.backend import Reference
 
     limits, n = recipe.growth.limits, rows.shape[0]
-    if not (levels.are_plain(limits) and levels.are_small(n, cuts, limits)):
+    lists = np.array([0, n]) if query_start is None else query_start
+    small = levels.are_small(n, cuts, limits) and (recipe.loss.task != "ranking" or ranked_lists.are_small(lists))
+    if not (small and levels.are_plain(limits)):
         return None
-    of_tree = levels.seconds(n, cuts.n_features, limits)
-    seconds = recipe.rounds * (recipe.loss.n_outputs * of_tree + watched * OF_VALUE)
-    return Reference(levels.grow) if FIRST_FITS.take(seconds, parts) else None
+    of_round = recipe.loss.n_outputs * levels.seconds(n, cuts.n_features, limits) + watched * OF_VALUE
+    if is_list_loss(recipe.loss):
+        of_round += ranked_lists.seconds(recipe.loss, lists)
+    if not FIRST_FITS.take(recipe.rounds * of_round, parts):
+        return None
+    return Reference(levels.grow, ranked_lists.lambdas, ranked_lists.perturbed_gradients)
 
 
 def _parts_of(recipe: Recipe, *, categorical: bool) -> list[str] | None:
     """The kernels that the fit needs, as keys of ``first_fit.PARTS``; None if NumPy is not the way to it.
 
-    It is for trees of a built-in loss of single rows, one after the other.
+    It is for trees of a built-in loss, one after the other.
     """
     loss = recipe.loss
-    own_loss = type(loss) is not CLASSES.get(loss.name) or is_list_loss(loss) or is_on_host(loss) or is_drawn(loss)
-    if own_loss or recipe.base_learner is not None or recipe.permutations > 0 or recipe.averages:
+    other_loss = type(loss) is not CLASSES.get(loss.name) or is_on_host(loss) or is_smoothed(loss)
+    if other_loss or recipe.base_learner is not None or recipe.permutations > 0 or recipe.averages:
         return None
     pieces = recipe.execution, recipe.step, recipe.multi_output, recipe.sampling, recipe.learners, recipe.langevin
     at_the_root = isinstance(recipe.learners, RandomGroups) and recipe.learners.groups == "root"
@@ -74,7 +82,8 @@ def _parts_of(recipe: Recipe, *, categorical: bool) -> list[str] | None:
         return None
     of_pieces = [part for piece in pieces for part in _PARTS[type(piece)]]
     of_trees = [f"{part}-categories" if categorical else part for part in _parts_of_trees(recipe)]
-    return ["categories" if categorical else "plain", *of_pieces, *of_trees]
+    of_lists = ["map" if weighs_precision(loss) else loss.name] if is_list_loss(loss) else []
+    return ["categories" if categorical else "plain", *of_lists, *of_pieces, *of_trees]
 
 
 def _parts_of_trees(recipe: Recipe) -> list[str]:

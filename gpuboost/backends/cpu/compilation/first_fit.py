@@ -21,6 +21,7 @@ class FitKernels(NamedTuple):
     seconds: float  # of fits by NumPy: half the time to compile the kernels
     parameters: str  # of a fit that needs them
     variant: str | None = None  # of the kernel that grows such trees, which two rounds do without
+    call: str = "fit"  # function of the program that makes these fits
 
 
 PLAIN, CATEGORIES = "plain", "categories"
@@ -43,6 +44,10 @@ PARTS = {
     "importance": FitKernels(2.5, "sampling=gb.MVS(0.5)"),
     "goss": FitKernels(2.0, "sampling=gb.GOSS()"),
     "noise": FitKernels(1.0, "langevin=gb.Langevin(allow_unproven=True)"),
+    "lambdamart": FitKernels(2.0, "loss='lambdamart'", call="rank"),
+    "map": FitKernels(2.0, "loss=gb.losses.LambdaMART(metric='map')", call="rank"),
+    "pairwise_logistic": FitKernels(2.0, "loss='pairwise_logistic'", call="rank"),
+    "xendcg": FitKernels(1.0, "loss='xendcg'", call="rank"),
 }
 """Every fit needs those of ``PLAIN`` or ``CATEGORIES`` first, which ``warm_up.compile_share`` notes as well."""
 
@@ -62,6 +67,11 @@ def fit(part, **parameters):
         gb.GradientBoostingRegressor(**of_all).fit(x, x[:, 0], eval_set=watched)
         gb.GradientBoostingClassifier(**of_all).fit(x, x[:, 0] > 3, eval_set=watched)
         first_fit.note_kernels(part)
+
+def rank(part, **parameters):
+    of_all = {"n_estimators": 2, "device": "cpu", **parameters}
+    gb.GradientBoostingRanker(**of_all).fit(x, x[:, 0] > 3, group=[64] * 4)
+    first_fit.note_kernels(part)
 
 """
 
@@ -128,7 +138,7 @@ FIRST_FITS = FirstFits()
 def program(parts: Sequence[str], categorical: bool) -> str:
     """Text of the process that compiles these parts, for data of categorical columns or of none."""
     of_all = "categorical_features=[0], " if categorical else ""
-    return _RUN + "".join(f"fit({part!r}, {of_all}{PARTS[part].parameters})\n" for part in parts)
+    return _RUN + "".join(f"{PARTS[part].call}({part!r}, {of_all}{PARTS[part].parameters})\n" for part in parts)
 
 
 def compile_levels(part: str) -> None:
