@@ -113,6 +113,8 @@ FITS: list[dict[str, Any]] = [
     {"reg_alpha": 0.5, "max_delta_step": 0.3, "path_smooth": 2.0, "growth": "leafwise"},
     {"interaction_cst": "pairwise", "learners": 0.5, "feature_weights": [1, 2, 3, 4]},
     {"feature_costs": gb.FeatureCosts([0.0, 0.1, 1.0, 0.0], split=0.001)},
+    {"categorical_features": [3], "categorical_encoding": gb.OrderedTargetStatistics(permutations=2)},
+    {"learning_rate": gb.Averaging(), "sampling": 0.7, "learners": gb.RandomByNode(0.5)},
     {"extra_trees": True, "random_strength": 1.0, "categorical_features": [3]},
     {"categorical_features": [2, 3]},
     {"categorical_features": [2], "growth": "oblivious", "max_depth": 3, "sampling": 0.7},
@@ -164,7 +166,7 @@ def test_other_fits_are_left_to_kernels(
     assert machine.processes == []
 
 
-WITHOUT_KIND = {"node_rules", "costs", "goss", "map", "pairwise_logistic", "xendcg"}
+WITHOUT_KIND = {"node_rules", "goss", "statistics", "map", "pairwise_logistic", "xendcg"}
 """Parts of the rarer fits, which ``gb.warm_up`` does not compile"""
 
 
@@ -191,7 +193,7 @@ def test_fits_of_categorical_columns_have_processes_of_their_own(machine: Machin
     "asked",
     [
         ("plain", "oblivious", "sampling", "goss", "noise", "lambdamart", "map", "pairwise_logistic", "xendcg"),
-        ("categories", "node_rules-categories", "bounds-categories", "costs-categories"),
+        ("categories", "node_rules-categories", "bounds-categories", "statistics"),
     ],
 )
 def test_the_process_notes_what_it_compiles(asked: tuple[str, ...]) -> None:

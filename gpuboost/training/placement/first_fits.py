@@ -74,7 +74,7 @@ def _parts_of(recipe: Recipe, *, categorical: bool) -> list[str] | None:
     """
     loss = recipe.loss
     other_loss = type(loss) is not CLASSES.get(loss.name) or is_on_host(loss) or is_smoothed(loss)
-    if other_loss or recipe.base_learner is not None or recipe.permutations > 0 or recipe.averages:
+    if other_loss or recipe.base_learner is not None:
         return None
     pieces = recipe.execution, recipe.step, recipe.multi_output, recipe.sampling, recipe.learners, recipe.langevin
     at_the_root = isinstance(recipe.learners, RandomGroups) and recipe.learners.groups == "root"
@@ -83,7 +83,8 @@ def _parts_of(recipe: Recipe, *, categorical: bool) -> list[str] | None:
     of_pieces = [part for piece in pieces for part in _PARTS[type(piece)]]
     of_trees = [f"{part}-categories" if categorical else part for part in _parts_of_trees(recipe)]
     of_lists = ["map" if weighs_precision(loss) else loss.name] if is_list_loss(loss) else []
-    return ["categories" if categorical else "plain", *of_lists, *of_pieces, *of_trees]
+    of_data = ["statistics"] if recipe.permutations > 0 else []
+    return ["categories" if categorical else "plain", *of_data, *of_lists, *of_pieces, *of_trees]
 
 
 def _parts_of_trees(recipe: Recipe) -> list[str]:
@@ -96,6 +97,5 @@ def _parts_of_trees(recipe: Recipe) -> list[str]:
         "stumps": min(limits.max_leaves - 1, limits.max_depth) == 1,
         "bounds": limits.bounded,
         "node_rules": draws or limits.interactions is not None,
-        "costs": limits.costs is not None,
     }
     return [part for part, is_needed in needed.items() if is_needed]

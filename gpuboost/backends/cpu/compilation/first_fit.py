@@ -31,7 +31,6 @@ OF_TREES = {
     "stumps": FitKernels(2.0, "max_depth=1"),
     "bounds": FitKernels(2.5, "monotonic_cst=[0, 1]", BOUNDED),
     "node_rules": FitKernels(2.0, "learners=gb.RandomByNode(0.5), interaction_cst=[[0], [1]]", GENERAL),
-    "costs": FitKernels(2.0, "feature_costs=gb.FeatureCosts(1e-9)"),
 }
 """Kernels of some kinds of trees; compiled once for numeric features, and once more for categorical ones"""
 PARTS = {
@@ -40,6 +39,7 @@ PARTS = {
     **OF_TREES,
     **{f"{part}-{CATEGORIES}": kernels for part, kernels in OF_TREES.items()},
     "features": FitKernels(0.5, "learners=0.5"),
+    "statistics": FitKernels(1.0, "categorical_features=[0], categorical_encoding='ordered'"),
     "sampling": FitKernels(1.5, "sampling=0.5"),
     "importance": FitKernels(2.5, "sampling=gb.MVS(0.5)"),
     "goss": FitKernels(2.0, "sampling=gb.GOSS()"),
@@ -137,8 +137,11 @@ FIRST_FITS = FirstFits()
 
 def program(parts: Sequence[str], categorical: bool) -> str:
     """Text of the process that compiles these parts, for data of categorical columns or of none."""
-    of_all = "categorical_features=[0], " if categorical else ""
-    return _RUN + "".join(f"{PARTS[part].call}({part!r}, {of_all}{PARTS[part].parameters})\n" for part in parts)
+    text = _RUN
+    for part in parts:
+        of_all = "categorical_features=[0], " if categorical and part != "statistics" else ""
+        text += f"{PARTS[part].call}({part!r}, {of_all}{PARTS[part].parameters})\n"
+    return text
 
 
 def compile_levels(part: str) -> None:
