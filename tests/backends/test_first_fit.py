@@ -48,52 +48,65 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     made = Machine()
     monkeypatch.setattr(first_fit, "start_process", made.start)
     monkeypatch.setattr(first_fit, "is_noted", made.noted.__contains__)
+    monkeypatch.setattr(first_fit, "note", made.noted.add)
     return made
 
 
 def test_fits_are_taken_until_their_time_is_used_up(machine: Machine) -> None:
     fits = FirstFits(times=3.0 / first_fit.PARTS["plain"].seconds)
-    assert [fits.take(seconds) for seconds in (5.0, 1.0, 1.5, 1.0, 0.5)] == [False, True, True, False, True]
+    assert [fits.take(seconds, threads=2) for seconds in (5.0, 1.0, 1.5, 1.0, 0.5)] == [False, True, True, False, True]
     assert len(machine.processes) == 1
-    assert fits.are_over(threads=2)
+    assert fits.are_over()
 
 
-def test_they_are_over_with_one_thread_and_after_the_end(machine: Machine) -> None:
+def test_they_are_over_after_the_end(machine: Machine) -> None:
     fits = FirstFits()
-    assert [fits.are_over(threads) for threads in (1, 2)] == [True, False]
+    assert not fits.are_over()
     fits.end()
-    assert fits.are_over(threads=2)
-    assert not fits.take(0.1)
+    assert fits.are_over()
+    assert not fits.take(0.1, threads=2)
+    assert machine.processes == []
+
+
+def test_one_thread_starts_no_process_and_compiles_at_last(machine: Machine) -> None:
+    fits, both = FirstFits(), ("plain", "sampling")
+    assert fits.take(4.0, both, threads=1)
+    assert machine.noted == set()
+    assert fits.take(2.0, both, threads=1)
+    assert machine.noted == {"small-numeric"}  # used up: the next fit compiles it
+    assert not fits.take(1.0, both, threads=1)
+    assert machine.noted == {"small-numeric", "first-sampling"}
+    assert fits.are_over(both)
     assert machine.processes == []
 
 
 def test_they_are_over_once_the_kernels_are_noted(machine: Machine) -> None:
     fits = FirstFits()
-    assert fits.take(0.1)
+    assert fits.take(0.1, threads=2)
     machine.noted.add("small-numeric")
-    assert fits.are_over(threads=2)
+    assert fits.are_over()
 
 
 def test_they_are_over_where_no_process_compiles(machine: Machine) -> None:
     fits, others = FirstFits(), FirstFits()
-    assert fits.take(0.1)
+    assert fits.take(0.1, threads=2)
     machine.processes[0].code, machine.allowed = 0, False
     for ended in (fits, others):
-        assert not ended.take(0.1)
-        assert ended.are_over(threads=2)
+        assert not ended.take(0.1, threads=2)
+        assert ended.are_over()
 
 
 def test_each_part_has_its_time_and_is_compiled_after_the_others(machine: Machine) -> None:
     fits, both = FirstFits(), ("plain", "oblivious")
-    assert fits.take(6.0, both)  # 5 seconds of the one and one of the other
-    assert [fits.take(seconds, both) for seconds in (1.6, 1.5)] == [False, True]
-    assert fits.are_over(2, both)
-    assert not fits.are_over(2, ("plain", "stumps"))
-    assert fits.take(0.1, ("plain", "stumps"))  # while the process still compiles others
+    assert fits.take(6.0, both, threads=2)  # 5 seconds of the one and one of the other
+    assert [fits.take(seconds, both, threads=2) for seconds in (1.6, 1.5)] == [False, True]
+    assert fits.are_over(both)
+    assert not fits.are_over(("plain", "stumps"))
+    assert fits.take(0.1, ("plain", "stumps"), threads=2)  # while the process still compiles others
     assert ["fit('plain', )" in text and "fit('oblivious'," in text for text in machine.programs] == [True]
     machine.processes[0].code = 0
     machine.noted |= {"small-numeric", "first-oblivious"}
-    assert fits.take(0.1, ("plain", "stumps"))
+    assert fits.take(0.1, ("plain", "stumps"), threads=2)
     assert "fit('stumps', max_depth=1)" in machine.programs[1]
     assert "fit('plain'" not in machine.programs[1]
 
@@ -151,6 +164,11 @@ def test_models_are_those_of_the_kernels(
     assert models(x, y, weight) == by_kernels
     assert len(grown) > 4 * 4 + 4 * len(FITS) + 4 * len(RANKINGS)
     assert ["categorical_features=[0], )" in text for text in machine.programs] == [False]
+    del grown[:]
+    monkeypatch.setattr(first_fit, "FIRST_FITS", FirstFits())
+    gb.GradientBoostingRegressor(n_estimators=2, device="cpu", n_jobs=1).fit(x, y)
+    assert grown == [1, 1]
+    assert len(machine.processes) == 1
 
 
 def test_other_fits_are_left_to_kernels(
@@ -179,9 +197,9 @@ def test_warm_up_has_the_other_parts() -> None:
 
 def test_fits_of_categorical_columns_have_processes_of_their_own(machine: Machine) -> None:
     fits, parts = FirstFits(), ("categories", "oblivious-categories", "sampling")
-    assert fits.take(0.1, parts)
+    assert fits.take(0.1, parts, threads=2)
     machine.processes[0].code = 0
-    assert fits.take(0.1, ("plain", "sampling"))
+    assert fits.take(0.1, ("plain", "sampling"), threads=2)
     for part, more in (("oblivious-categories", "growth='oblivious'"), ("sampling", "sampling=0.5")):
         assert f"fit({part!r}, categorical_features=[0], {more})" in machine.programs[0]
     assert "fit('plain', )" in machine.programs[1]

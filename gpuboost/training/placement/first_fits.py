@@ -49,7 +49,7 @@ def by_numpy_first(
         return None
     with no_collection():
         from gpuboost.backends.cpu.compilation.first_fit import FIRST_FITS  # it imports numba
-    if FIRST_FITS.are_over(threads, parts):
+    if FIRST_FITS.are_over(parts):
         return None
     from gpuboost.backends.reference import levels, ranked_lists
     from gpuboost.backends.reference.backend import Reference
@@ -62,7 +62,7 @@ def by_numpy_first(
     of_round = recipe.loss.n_outputs * levels.seconds(n, cuts.n_features, limits) + watched * OF_VALUE
     if is_list_loss(recipe.loss):
         of_round += ranked_lists.seconds(recipe.loss, lists)
-    if not FIRST_FITS.take(recipe.rounds * of_round, parts):
+    if not FIRST_FITS.take(recipe.rounds * of_round, parts, threads=threads):
         return None
     return Reference(levels.grow, ranked_lists.lambdas, ranked_lists.perturbed_gradients)
 

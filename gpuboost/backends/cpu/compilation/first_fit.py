@@ -8,11 +8,12 @@ from __future__ import annotations
 import subprocess
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from gpuboost.backends.cpu.compilation.warm_up import start_process
 from gpuboost.backends.cpu.trees.small_trees import BOUNDED, GENERAL, OBLIVIOUS
-from gpuboost.kernels.disk_cache.folders import is_noted, note
+from gpuboost.kernels.disk_cache.folders import is_noted, note, usable_folder
 
 
 class FitKernels(NamedTuple):
@@ -85,28 +86,31 @@ class FirstFits:
         self._process: subprocess.Popen[bytes] | None = None
         self._compiled = frozenset[str]()  # by the process
 
-    def are_over(self, threads: int, parts: Sequence[str] = (PLAIN,)) -> bool:
-        """True if fits are left to kernels: they are on disk, or the time for fits by NumPy is used up.
+    def are_over(self, parts: Sequence[str] = (PLAIN,)) -> bool:
+        """True if fits are left to kernels: they are on disk, or the time for fits by NumPy is used up."""
+        with self._lock:
+            return not self._wanted(parts)
 
-        True also with one thread, as in the workers of a process pool, where no process is started.
+    def take(self, seconds: float, parts: Sequence[str] = (PLAIN,), *, threads: int) -> bool:
+        """True if a fit that takes NumPy so long need not wait for kernels, which a process compiles meanwhile.
+
+        With one thread, as in the workers of a process pool, no process is started: what the time is used up for is
+        compiled by the next fit, and noted, or NumPy would begin anew in each process.
         """
         with self._lock:
-            return threads == 1 or not self._wanted(parts)
-
-    def take(self, seconds: float, parts: Sequence[str] = (PLAIN,)) -> bool:
-        """True if a fit that takes NumPy so long need not wait for kernels, which a process compiles meanwhile."""
-        with self._lock:
-            wanted = self._wanted(parts)
-            if seconds > sum(self._left[part] for part in wanted):
-                return False
-            if not self._compiles(wanted, CATEGORIES in parts):
+            wanted, alone = self._wanted(parts), threads == 1
+            taken = seconds <= sum(self._left[part] for part in wanted)
+            if taken and not alone and not self._compiles(wanted, CATEGORIES in parts):
                 self._left.update(dict.fromkeys(wanted, 0.0))
                 return False
-            for part in wanted:
+            for part in wanted if taken else ():
                 used = min(seconds, self._left[part])
                 self._left[part] -= used
                 seconds -= used
-            return True
+            if alone and usable_folder():
+                with suppress(OSError):  # the folder is full, or gone
+                    note_kernels(*(part for part in wanted if not taken or self._left[part] == 0.0))
+            return taken
 
     def end(self) -> None:
         """Leave all fits to kernels from now on."""
