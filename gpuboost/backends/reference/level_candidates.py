@@ -37,7 +37,7 @@ class GainRules:
         allowed: Array = (side[1] > 0) & (side[1] * self.units[1] >= self.limits.min_child_weight)
         return allowed & (side[2] >= self.limits.min_samples_leaf) if self.counts else allowed
 
-    def measured(self, sums: Array) -> GH:
+    def measured(self, sums: Array | GH) -> GH:
         """G and H."""
         return sums[0] * self.units[0], sums[1] * self.units[1]
 
@@ -48,8 +48,10 @@ class GainRules:
         right = total - left
         allowed = real & self.allowed(left) & self.allowed(right)
         own = ridge[0, 0] if ridge.size == 1 else np.broadcast_to(ridge, allowed.shape)[allowed]
-        sides = self.measured(left[:2, allowed]), self.measured(right[:2, allowed])
-        both = values.at(allowed).both(*sides, own)
+        # sums[:2, allowed] would be a third of a fit's time
+        of_left = self.measured((left[0][allowed], left[1][allowed]))
+        of_right = self.measured((right[0][allowed], right[1][allowed]))
+        both = values.at(allowed).both(of_left, of_right, own)
         gains = np.full(allowed.shape, without)
         parent = values.score(*self.measured(total), ridge)
         gains[allowed] = both - np.broadcast_to(parent, allowed.shape)[allowed]
