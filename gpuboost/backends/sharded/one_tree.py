@@ -8,7 +8,7 @@ from typing import cast
 
 import numpy as np
 
-from gpuboost.backends.cpu.trees.one_tree import limits_of
+from gpuboost.backends.cpu.trees.vector_tree import limits_of
 from gpuboost.backends.host.threads import ThreadPool, share
 from gpuboost.backends.numerics.one_tree import Division, VectorNode, VectorSplit, best_of
 from gpuboost.backends.sharded.arrays import RemoteCalls
@@ -60,9 +60,10 @@ class ShardedRows:
         answers = self._calls.ask(Shard.histograms_together, self._tree, numbers, lines)
         cells, counts = (reduce(add, part) for part in zip(*answers, strict=True))
         s = len(self.units)
+        ends = np.cumsum([0, *(node.count for node in nodes)])
         rows = (
-            np.empty((0, 0), np.uint8), NOTHING, np.cumsum([0, *(node.count for node in nodes)]),
-            np.empty((0, s), np.int64), np.stack([node.sums for node in nodes]), self.units,
+            np.empty((0, 0), np.uint8), NOTHING, ends[:-1], ends[1:], np.empty((0, s), np.int64),
+            np.stack([node.sums for node in nodes]), self.units,
         )  # fmt: skip
         self._pool.run(
             lambda part: vector_split.search_histograms(

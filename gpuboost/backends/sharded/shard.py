@@ -16,7 +16,6 @@ from gpuboost.backends.cpu.sampling import control_variates
 from gpuboost.backends.cpu.sampling import draws as cpu_sampling
 from gpuboost.backends.cpu.sampling.noise import EVERY_ROW
 from gpuboost.backends.cpu.trees.layout import laid_out, layout_of
-from gpuboost.backends.cpu.trees.one_tree import columns_of
 from gpuboost.backends.cpu.trees.partition import RowsByNode, rows_of_target
 from gpuboost.backends.host.threads import ThreadPool, share
 from gpuboost.backends.host.workspace import Workspaces
@@ -31,7 +30,7 @@ from gpuboost.backends.sharded.ordered import Part, part_of_numbers
 from gpuboost.backends.sharded.quantiles import Residuals
 from gpuboost.backends.sharded.rows import ShardRows
 from gpuboost.backends.sharded.shard_data import ShardSource
-from gpuboost.backends.sharded.shared_tree import TreeOfShard
+from gpuboost.backends.sharded.shared_tree import TreeOfShard, columns_of
 from gpuboost.backends.sharded.worker_group import Kept, Message
 from gpuboost.kernels.common import fixed_point, philox
 from gpuboost.kernels.sampling import importance as sampling

@@ -6,8 +6,9 @@ import numpy as np
 
 from gpuboost.backends.host.threads import ThreadPool, share
 from gpuboost.backends.numerics.one_tree import RowsOfHost, VectorNode, VectorSplit
+from gpuboost.backends.prediction.routing import dense_rows
 from gpuboost.kernels.splits import vector_split
-from gpuboost.types import Array, Cuts
+from gpuboost.types import Array, Bins, Cuts, DenseBins
 
 CODES = 256  # bins of a feature and what is missing
 NOTHING = np.empty(0, np.int64)
@@ -29,9 +30,10 @@ class TreeOfShard:
         rows = [self._nodes[number].rows for number in nodes.tolist()]
         s = self._packed.shape[1]
         cells, counts = np.zeros((len(lines), CODES, s, 2), np.int64), np.zeros((len(lines), CODES), np.int64)
+        ends = np.cumsum([0, *map(len, rows)])
         row_inputs = (
-            self._columns, np.concatenate(rows), np.cumsum([0, *map(len, rows)]), self._packed,
-            np.empty((0, s, 2), np.int64), np.empty((s, 2)),
+            self._columns.T, np.concatenate(rows), ends[:-1], ends[1:], self._packed, np.empty((0, s, 2), np.int64),
+            np.empty((s, 2)),
         )  # fmt: skip
         self._pool.run(
             lambda part: vector_split.histograms(
@@ -59,3 +61,8 @@ class TreeOfShard:
         out = np.zeros((self._packed.shape[1], 2), np.int64)
         vector_split.sums_of_rows(self._packed, rows, out)
         return out
+
+
+def columns_of(bins: Bins) -> Array:
+    """(d, n) uint8 bins, laid out in full."""
+    return bins.columns if isinstance(bins, DenseBins) else np.ascontiguousarray(dense_rows(bins).T)
