@@ -30,6 +30,7 @@ def to_onnx(model: Any, path: str | os.PathLike[str] | None = None) -> Any:
 
     Raises:
         ImportError: if onnx is not installed.
+        InputError: if other libraries cannot hold the model, or ONNX a label of it.
     """
     plain_model = plain(model)
     onnx = required("onnx", "to_onnx")
@@ -123,13 +124,23 @@ def _link(onnx: Any, model: PlainModel) -> tuple[list[Any], list[Any], list[Any]
         n_classes, constants = len(model.bias), []
     classes = np.arange(n_classes) if model.classes is None else np.asarray(model.classes)
     kind = onnx.TensorProto.INT64 if classes.dtype.kind in "iub" else onnx.TensorProto.STRING
-    labels = classes.astype(np.int64) if kind == onnx.TensorProto.INT64 else _texts(classes)
+    labels = _whole_numbers(classes) if kind == onnx.TensorProto.INT64 else _texts(classes)
     nodes += [
         node("ArgMax", ["probabilities"], ["place"], axis=1, keepdims=0),
         node("Gather", ["classes", "place"], ["label"]),
     ]
     outputs = [info("label", kind, [None]), info("probabilities", number, [None, n_classes])]
     return nodes, [*constants, constant(labels, "classes")], outputs
+
+
+def _whole_numbers(classes: NDArray[Any]) -> NDArray[np.int64]:
+    """(K,) labels as int64. InputError if one is beyond that, as those of uint64 may be."""
+    if int(classes.max()) > np.iinfo(np.int64).max:
+        raise InputError(
+            f"model: ONNX has labels of int64, which cannot hold the class {classes.max()}. Fit the model to labels of "
+            "text, or to smaller numbers."
+        )
+    return classes.astype(np.int64)
 
 
 def _texts(classes: NDArray[Any]) -> NDArray[Any]:
