@@ -23,10 +23,10 @@ _NODE = ("nodeids", "modes", "featureids", "values", "truenodeids", "falsenodeid
 def to_onnx(model: Any, path: str | os.PathLike[str] | None = None) -> Any:
     """The model as an ``onnx.ModelProto``, written to the path if one is given.
 
-    Input ``X``: (n, d) float32. Outputs: ``variable`` (n, k) for regression; ``label`` (n,) and ``probabilities``
-    (n, classes), all float32, for classification, and both (n, k) for k labels of a row. A categorical column of ``X``
-    holds codes, the places of its values in the metadata entry ``gpuboost_categories``; ``model.columns_.encode(X)``
-    makes them.
+    Input ``X``: (n, d) float32. Outputs: ``variable`` (n, k) for regression; ``label`` (n,), int64 or text, and
+    ``probabilities`` (n, classes) float32 for classification, and both (n, k) for k labels of a row. A categorical
+    column of ``X`` holds codes, the places of its values in the metadata entry ``gpuboost_categories``;
+    ``model.columns_.encode(X)`` makes them.
 
     Raises:
         ImportError: if onnx is not installed.
@@ -123,7 +123,7 @@ def _link(onnx: Any, model: PlainModel) -> tuple[list[Any], list[Any], list[Any]
         nodes = [node("Softmax", ["scores"], ["probabilities"], axis=1)]
         n_classes, constants = len(model.bias), []
     classes = np.arange(n_classes) if model.classes is None else np.asarray(model.classes)
-    kind = onnx.TensorProto.INT64 if classes.dtype.kind in "iub" else onnx.TensorProto.STRING
+    kind = onnx.TensorProto.INT64 if _are_whole(classes) else onnx.TensorProto.STRING
     labels = _whole_numbers(classes) if kind == onnx.TensorProto.INT64 else _texts(classes)
     nodes += [
         node("ArgMax", ["probabilities"], ["place"], axis=1, keepdims=0),
@@ -133,13 +133,20 @@ def _link(onnx: Any, model: PlainModel) -> tuple[list[Any], list[Any], list[Any]
     return nodes, [*constants, constant(labels, "classes")], outputs
 
 
+def _are_whole(classes: NDArray[Any]) -> bool:
+    """True for integers, and for floats such as 0.0 and 1.0, which are integers for skl2onnx, too."""
+    return classes.dtype.kind in "iub" or (classes.dtype.kind == "f" and bool((classes == np.floor(classes)).all()))
+
+
 def _whole_numbers(classes: NDArray[Any]) -> NDArray[np.int64]:
     """(K,) labels as int64. InputError if one is beyond that, as those of uint64 may be."""
-    if int(classes.max()) > np.iinfo(np.int64).max:
-        raise InputError(
-            f"model: ONNX has labels of int64, which cannot hold the class {classes.max()}. Fit the model to labels of "
-            "text, or to smaller numbers."
-        )
+    bounds = np.iinfo(np.int64)
+    for label in (classes.min(), classes.max()):
+        if not bounds.min <= int(label) <= bounds.max:
+            raise InputError(
+                f"model: ONNX has labels of int64, which cannot hold the class {label}. Fit the model to labels of "
+                "text, or to smaller numbers."
+            )
     return classes.astype(np.int64)
 
 

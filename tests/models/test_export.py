@@ -212,6 +212,13 @@ def test_onnx_keeps_large_labels_and_refuses_those_beyond_int64() -> None:
         gb.export.to_onnx(beyond)
 
 
+def test_onnx_has_labels_that_are_whole_floats_as_integers() -> None:
+    ensemble, x = example(3)
+    label, _ = through_onnx(fitted(ensemble, losses.Logistic(), classes_=np.array([-1.0, 1.0])), x)
+    assert label.dtype == np.int64
+    assert set(label.tolist()) <= {-1, 1}
+
+
 def test_onnx_log_link() -> None:
     ensemble, x = example(4)
     (found,) = through_onnx(fitted(ensemble, losses.Poisson()), x)
