@@ -117,9 +117,10 @@ step : "auto", "newton", "gradient", "constant", "line_search", or policy
     the loss's smoothness), or a line search along the tree for convex losses (``gb.LineSearchStep``). "auto" is Newton;
     the exact quantile for quantile losses; the gradient step for losses without curvature.
 start : "optimum", "mean", "half_log_odds" or float
-    Score F_0 of every row before the first tree. "optimum": the constant of least loss (0 for
-    ``gb.Langevin(paper=True)``). "mean": the mean target (the mean label of Asynch-SGBDT). "half_log_odds": half the
-    log-odds of two classes (Friedman 2001). Not of use with ``init_model``, which has a start of its own.
+    Score F_0 of every row before the first tree. "optimum": the constant of least loss (the median
+    for Huber's; 0 for ``gb.Langevin(paper=True)``). "mean": the mean target (the mean label of Asynch-SGBDT).
+    "half_log_odds": half the log-odds of two classes (Friedman 2001). Not of use with ``init_model``, which
+    has a start of its own.
 base_learner : None, family of ``gb.learners``, list of families, or regressor
     Base learner: trees; splines, straight lines, effects of categories ... that compete in each round, see
     ``gb.learners``; or any regressor with scikit-learn's interface, cloned in each round. Such regressors and

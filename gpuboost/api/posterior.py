@@ -179,12 +179,22 @@ class PosteriorMixin(ABC):
         return inference_data(self.trace(X)[None, start:], burn_in, start)
 
     def _has_chain(self) -> bool:
-        """True if the model was fitted with noise; the record of older files and pickles does not say."""
-        record = self._fit_record()
-        older = record.guarantee.kind == "not known" and isinstance(self.langevin, Langevin)
-        return record.chain is not None or older
+        """True if the model was fitted with noise; the record of older files and pickles does not say.
+
+        Nor does that of a sum of models, whose rounds are no path of a chain; it has no shrinkage of its own.
+        """
+        unknown = self._may_be_older()
+        return self._fit_record().chain is not None or (unknown and bool(self.ensemble_.scales))
+
+    def _may_be_older(self) -> bool:
+        return self._fit_record().guarantee.kind == "not known" and isinstance(self.langevin, Langevin)
 
     def _must_be_a_chain(self) -> None:
+        if not self._has_chain() and self._may_be_older():
+            raise RecipeError(
+                "langevin: the rounds of a sum of models are no draws from a posterior. Take the draws of each of the "
+                "models, or those of gb.chains."
+            )
         if not self._has_chain():
             raise RecipeError(
                 "langevin: uncertainty is that of draws from a posterior, and this model was trained without noise. "

@@ -25,7 +25,7 @@ def sum_models(models: Sequence[Model], weights: Sequence[float] | None = None) 
 
     With weights of 1 / n it is the average of n models, such as those of ``gb.cv``. Scores are added, not
     probabilities. Its rounds are those of the first model, then those of the second and so on; its ``guarantee_`` is
-    not known.
+    not known, and of models with ``langevin`` it has no draws: ``gb.chains`` joins those of several chains.
 
     Parameters
     ----------

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import os
+import re
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,6 +24,12 @@ from gpuboost.types import Pairs
 
 MOST_CLASSES = 20
 """Whole numbers of at most this many different values are taken for labels, unless the user says otherwise."""
+
+INDEX = re.compile(r"|Unnamed: \d+|index|level_\d+|__index_level_\d+__")
+"""Names of a column that a frame's index is written to."""
+
+FEWEST_ROWS = 20
+"""Rows from which a column of their numbers is judged to be that."""
 
 
 @dataclass(frozen=True)
@@ -149,6 +157,23 @@ def check_targets(y: NDArray[Any], path: str) -> None:
     rows = np.flatnonzero(lacks if lacks.ndim == 1 else lacks.any(axis=1))
     if len(rows):
         raise InputError(f"--target: row {rows[0]} of {path} has no value ({len(rows)} such rows). Leave them out.")
+
+
+def warn_of_row_numbers(rows: InputTable, path: str) -> None:
+    """Warn of a column that numbers the rows, or is named as a frame's index and tells the rows apart."""
+    numbers = np.arange(rows.n_rows)
+    for name in names_of(rows.x) or ():
+        column = as_table(selected(rows.x, [name])).column(0)
+        if rows.n_rows < FEWEST_ROWS or column.levels is not None or column.values.dtype.kind not in "iuf":
+            continue
+        values = column.values
+        counted = np.array_equal(values, numbers) or np.array_equal(values, numbers + 1)
+        if counted or (INDEX.fullmatch(name) and len(np.unique(values)) == rows.n_rows):
+            warnings.warn(
+                f"{path}: column {name!r} seems to number the rows, and is a feature all the same. If it is the index "
+                "of a frame, write the file with to_csv(..., index=False); otherwise take it out of the file.",
+                stacklevel=2,
+            )
 
 
 def names_of(x: Any) -> list[str] | None:

@@ -18,6 +18,7 @@ from gpuboost.cli.tables import (
     split,
     task_of,
     text_columns,
+    warn_of_row_numbers,
     with_pairs,
 )
 from gpuboost.errors import InputError
@@ -88,6 +89,7 @@ def run(options: argparse.Namespace) -> int:
     rows = with_pairs(_read(options.data, options), options.pairs)
     task = task_of(options.task, parameters.get("loss"), rows)
     _check_task(task, parameters)
+    warn_of_row_numbers(rows, options.data)
     if options.class_weight is not None:
         parameters["class_weight"] = _class_weight(options.class_weight, rows, task)
     train, held_out = _held_out(rows, options, parameters.get("random_state") or 0, task)

@@ -81,7 +81,8 @@ def _floats(values: Iterable[Any], label: str) -> NDArray[np.float64]:
     try:
         return np.fromiter(values, dtype=np.float64, count=len(values))
     except (TypeError, ValueError, OverflowError) as error:
-        raise TypeError(f"X: {label} must hold numbers: {error}.") from None
+        said = str(error).rstrip(".")
+        raise TypeError(f"X: {label} must hold numbers: {said}.") from None
 
 
 def _refuse_others(values: list[Any], label: str) -> None:

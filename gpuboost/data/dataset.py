@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuboost.arguments import explaining
 from gpuboost.data.batches import joined
 from gpuboost.data.columns import FROM_DTYPE, Columns
 from gpuboost.data.cuts import DEFAULT_BINS, QUANTILE, check_binning, check_max_bins, choose_cuts, divided
@@ -34,7 +35,23 @@ from gpuboost.types import Bins, Cuts, DeviceMatrix, TrainingSet
 
 MOST_THREADS = 4096
 
+OTHER_NAMES = {
+    "base_margin": "init_score",
+    "baseline": "init_score",
+    "border_count": "max_bins",
+    "cat_features": "categorical_features",
+    "categorical_feature": "categorical_features",
+    "data": "X",
+    "group_id": "group",
+    "label": "y",
+    "max_bin": "max_bins",
+    "qid": "group",
+    "sample_weight": "weight",
+}
+"""Arguments that estimators here, ``lightgbm.Dataset``, ``xgboost.DMatrix`` and ``catboost.Pool`` call otherwise."""
 
+
+@explaining(OTHER_NAMES)
 class Dataset:
     """Features, target, weights and queries, checked, with the cuts chosen. Never written to.
 

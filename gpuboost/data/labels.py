@@ -47,7 +47,9 @@ def classes_to_json(classes: NDArray[Any]) -> dict[str, Any]:
         return {"dtype": "object" if classes.dtype.kind == "O" else "str", "values": values}
     if classes.dtype.kind in "biuf":
         return {"dtype": classes.dtype.name, "values": values}
-    raise InputError(f"classes: a model file holds labels that are text or numbers; got {classes.dtype}.")
+    raise InputError(
+        f"classes: a model file holds labels that are text or numbers; got {classes.dtype}. Fit to text of them."
+    )
 
 
 def classes_from_json(value: Any) -> NDArray[Any]:

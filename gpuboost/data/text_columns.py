@@ -1,9 +1,11 @@
-"""Columns of text, which are categories by default; numbers and dates written as text, and free text, are refused."""
+"""Columns of text, which are categories by default; numbers and dates written as text, and free text, are refused, and
+names that nearly every row has for itself are warned of."""
 
 from __future__ import annotations
 
 import math
 import re
+import warnings
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ from gpuboost.errors import InputError, shown
 
 LOOKED_AT = 1_000  # rows, at equal distances
 FEWEST = 20  # rows from which a column is judged to be free text, and different values to be dates
+MOST_DIFFERENT = 0.9  # share of different values from which they are names of rows, such as ids
 MOST_WORDS = 4.0  # a category has fewer on average; titles and names do
 WITH_COMMAS = re.compile(r"[+-]?(\d+|\d{1,3}([.' ]\d{3})+)?,\d+([eE][+-]?\d+)?", re.ASCII)
 """A number with a decimal comma, also with thousands apart."""
@@ -28,6 +31,8 @@ DATES = re.compile(rf"(\d{{4}}([-/.])\d{{1,2}}\2\d{{1,2}}|\d{{1,2}}([-/.])\d{{1,
 def categories_by_dtype(table: Table) -> NDArray[np.bool_]:
     """(d,) True for columns of text, and for those whose dtype is of categories.
 
+    A column of text whose values are nearly all different is warned of.
+
     Raises
     ------
     InputError
@@ -38,6 +43,7 @@ def categories_by_dtype(table: Table) -> NDArray[np.bool_]:
         text = column.levels is None and _is_text(column)
         if text:
             _refuse_no_categories(column, table.label(f))
+            _warn_of_names(column, table.label(f))
         categorical[f] = text or column.levels is not None
     return categorical
 
@@ -61,6 +67,21 @@ def _refuse_no_categories(column: Column, label: str) -> None:
             "(sklearn.feature_extraction.text.HashingVectorizer; docs/how_to/text.md), leave it out, or name it in "
             "categorical_features if its values are categories all the same."
         )
+
+
+def _warn_of_names(column: Column, label: str) -> None:
+    """Warn of a column of many texts, nearly all of them different: no other row says what one of them means."""
+    for step in (max(1, len(column.values) // LOOKED_AT), 1):  # all of them only where those at a distance differ
+        texts = [value for value in column.values[::step] if isinstance(value, str)]
+        differ = len(set(texts))
+        if len(texts) < FEWEST or differ <= MOST_DIFFERENT * len(texts):
+            return
+    warnings.warn(
+        f"X: {label} is text, and {differ / len(texts):.0%} of its values differ, as names and ids do: new rows will "
+        "have others, which count as missing. Leave it out, or name it in categorical_features if its values are "
+        "categories all the same.",
+        stacklevel=2,
+    )
 
 
 def _refuse_numbers(distinct: list[str], label: str) -> None:

@@ -23,13 +23,14 @@ _NODE = ("nodeids", "modes", "featureids", "values", "truenodeids", "falsenodeid
 def to_onnx(model: Any, path: str | os.PathLike[str] | None = None) -> Any:
     """The model as an ``onnx.ModelProto``, written to the path if one is given.
 
-    Input ``X``: (n, d) float32. Outputs: ``variable`` (n, k) for regression; ``label`` (n,) and ``probabilities``
-    (n, classes), all float32, for classification, and both (n, k) for k labels of a row. A categorical column of ``X``
-    holds codes, the places of its values in the metadata entry ``gpuboost_categories``; ``model.columns_.encode(X)``
-    makes them.
+    Input ``X``: (n, d) float32. Outputs: ``variable`` (n, k) for regression; ``label`` (n,), int64 or text, and
+    ``probabilities`` (n, classes) float32 for classification, and both (n, k) for k labels of a row. A categorical
+    column of ``X`` holds codes, the places of its values in the metadata entry ``gpuboost_categories``;
+    ``model.columns_.encode(X)`` makes them.
 
     Raises:
         ImportError: if onnx is not installed.
+        InputError: if other libraries cannot hold the model, or ONNX a label of it.
     """
     plain_model = plain(model)
     onnx = required("onnx", "to_onnx")
@@ -122,14 +123,31 @@ def _link(onnx: Any, model: PlainModel) -> tuple[list[Any], list[Any], list[Any]
         nodes = [node("Softmax", ["scores"], ["probabilities"], axis=1)]
         n_classes, constants = len(model.bias), []
     classes = np.arange(n_classes) if model.classes is None else np.asarray(model.classes)
-    kind = onnx.TensorProto.INT64 if classes.dtype.kind in "iub" else onnx.TensorProto.STRING
-    labels = classes.astype(np.int64) if kind == onnx.TensorProto.INT64 else _texts(classes)
+    kind = onnx.TensorProto.INT64 if _are_whole(classes) else onnx.TensorProto.STRING
+    labels = _whole_numbers(classes) if kind == onnx.TensorProto.INT64 else _texts(classes)
     nodes += [
         node("ArgMax", ["probabilities"], ["place"], axis=1, keepdims=0),
         node("Gather", ["classes", "place"], ["label"]),
     ]
     outputs = [info("label", kind, [None]), info("probabilities", number, [None, n_classes])]
     return nodes, [*constants, constant(labels, "classes")], outputs
+
+
+def _are_whole(classes: NDArray[Any]) -> bool:
+    """True for integers, and for floats such as 0.0 and 1.0, which are integers for skl2onnx, too."""
+    return classes.dtype.kind in "iub" or (classes.dtype.kind == "f" and bool((classes == np.floor(classes)).all()))
+
+
+def _whole_numbers(classes: NDArray[Any]) -> NDArray[np.int64]:
+    """(K,) labels as int64. InputError if one is beyond that, as those of uint64 may be."""
+    bounds = np.iinfo(np.int64)
+    for label in (classes.min(), classes.max()):
+        if not bounds.min <= int(label) <= bounds.max:
+            raise InputError(
+                f"model: ONNX has labels of int64, which cannot hold the class {label}. Fit the model to labels of "
+                "text, or to smaller numbers."
+            )
+    return classes.astype(np.int64)
 
 
 def _texts(classes: NDArray[Any]) -> NDArray[Any]:

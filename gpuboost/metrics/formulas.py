@@ -17,6 +17,7 @@ from gpuboost.losses.base import BaseLoss, link_of
 from gpuboost.losses.per_output import MULTILABEL
 from gpuboost.losses.protocol import Loss
 from gpuboost.losses.target import require, zero_or_one
+from gpuboost.metrics.metric import number
 from gpuboost.scoring import curves
 from gpuboost.types import Array
 
@@ -212,10 +213,7 @@ def user_defined(function: Any, weight_as: str, y: Array, scores: Array, weight:
         result = function(y, prediction, weight)
     else:
         result = function(y, prediction, **({"sample_weight": weight} if weight_as == "named" else {}))
-    try:
-        return float(result)
-    except (TypeError, ValueError):
-        raise InputError(f"eval_metric: {function!r} must return a number; it returned {result!r}.") from None
+    return number(repr(function), result)
 
 
 def probabilities(loss: Loss, scores: Array) -> Array:

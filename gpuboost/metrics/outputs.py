@@ -27,7 +27,7 @@ def over_outputs(one: Metric) -> Metric:
     """The mean over the outputs of a metric of one output. Raises InputError if that is of rankings."""
     if one.by_query:
         raise InputError(f"eval_metric: {one.name!r} judges rankings; use GradientBoostingRanker.")
-    return Metric(one.name, one.higher_is_better, partial(_mean, one.function), each=one)
+    return Metric(one.name, one.higher_is_better, partial(_mean, one), each=one)
 
 
 def _mean(function: Function, y: Array, scores: Array, weight: Array | None, loss: PerOutput) -> float:

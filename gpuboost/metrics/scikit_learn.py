@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from gpuboost.errors import GpuBoostError, InputError
 from gpuboost.losses.protocol import Loss, LossTraits
 from gpuboost.metrics.formulas import predicted_class
+from gpuboost.metrics.metric import number
 from gpuboost.records import declared
 from gpuboost.types import Array
 
@@ -122,10 +123,7 @@ def _number(metric: Any, compute: Callable[[], Any]) -> float:
             f"eval_metric: {name_of(metric)} cannot judge these predictions: {error} (Classes are numbered from 0 in "
             "the order of classes_.)"
         ) from error
-    try:
-        return float(result)
-    except (TypeError, ValueError):
-        raise InputError(f"eval_metric: {name_of(metric)} must return a number; it returned {result!r}.") from None
+    return number(name_of(metric), result)
 
 
 def _takes_weights(function: Any) -> bool:

@@ -12,8 +12,9 @@ from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 
 from gpuboost.api.base import GradientBoosting
+from gpuboost.data.labels import whole_labels
 from gpuboost.data.queries import query_start
-from gpuboost.errors import RecipeError, shown
+from gpuboost.errors import InputError, RecipeError, shown
 from gpuboost.training.parameters.values import integer
 from gpuboost.training.row_sampling import check_rows_of, for_training_rows
 
@@ -32,6 +33,8 @@ def splits_of(
     ------
     RecipeError
         If folds is none of these, or a pair does not hold numbers of rows.
+    InputError
+        If the training rows of a fold lack a class.
     """
     if isinstance(folds, Integral) and not isinstance(folds, bool):
         folds = _splitter(folds, n_rows, group, random_state, name, classify=classify and np.ndim(y) == 1)
@@ -48,7 +51,29 @@ def splits_of(
                     f"{name}: row numbers are whole, from 0 to {n_rows - 1}, one or more in each part; those of "
                     f"fold {fold} are not."
                 )
+    if classify and np.ndim(y) == 1:
+        _check_classes(splits, y, name)
     return splits
+
+
+def _check_classes(splits: list[tuple[Rows, Rows]], y: Any, name: str) -> None:
+    """Raise InputError if the training rows of a fold lack a class that rows of a fold have."""
+    coded = whole_labels(y)
+    if coded is None:
+        if y.dtype.kind == "f" or (y.dtype.kind == "O" and len(set(map(type, y))) > 1):
+            return  # no labels, as the fit says
+        coded = np.unique(y, return_inverse=True)
+    classes, codes = coded
+    counts = [[np.bincount(codes[part], minlength=len(classes)) for part in pair] for pair in splits]
+    needed = np.any([learn + judge > 0 for learn, judge in counts], axis=0)
+    for fold, (learn, _) in enumerate(counts):
+        lacking = np.flatnonzero(needed & (learn == 0))
+        if len(lacking):
+            label, rows = classes[lacking[0]], np.count_nonzero(codes == lacking[0])
+            raise InputError(
+                f"{name}: the training rows of each fold must hold every class; those of fold {fold} have none of the "
+                f"{rows} of class {label}. Leave that class out, or choose other folds."
+            )
 
 
 def for_fold(model: GradientBoosting, learn: Rows, n_rows: int) -> GradientBoosting:

@@ -161,6 +161,11 @@ def _rounds_of(model: GradientBoosting) -> int:
     check_model(model)
     if model.validation_fraction is not None:
         raise RecipeError("validation_fraction: the folds hold rows out; set it to None.")
+    if is_auto(model.n_estimators):
+        raise RecipeError(
+            "n_estimators: the search finds the number of rounds from the curves, up to that of the model, and 'auto' "
+            "is none. Give the most rounds, such as 500."
+        )
     return integer("n_estimators", model.n_estimators, 1)
 
 

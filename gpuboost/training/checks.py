@@ -26,7 +26,7 @@ LEAST_GRADIENT = 1e-37
 
 
 def warn_of_light_weights(recipe: Recipe, weight: NDArray[np.float64] | None, n_rows: int) -> None:
-    """Warn if the curvature of all rows together is less than two leaves need.
+    """Warn if the curvature of all rows together is less than two leaves need, or the rows are fewer.
 
     weight: (n,) of the training rows, or None. Few rows are a usual case, as is a weight that sums to 1: a leaf needs a
     curvature of ``min_child_weight``, which is that of one row of weight 1 (docs/decisions/0005).
@@ -34,10 +34,21 @@ def warn_of_light_weights(recipe: Recipe, weight: NDArray[np.float64] | None, n_
     curvature = recipe.step.curvature(recipe.loss)
     bound = recipe.loss.smoothness if curvature is None else curvature
     searched = recipe.base_learner is None and recipe.langevin.random_from != 0
-    if bound is None or not searched or recipe.rounds == 0:
+    rows_that_count = n_rows if weight is None else np.count_nonzero(weight)
+    if not searched or recipe.rounds == 0 or rows_that_count < 2:
+        return
+    fewest = recipe.growth.limits.min_samples_leaf
+    if 2 * fewest > rows_that_count:
+        warnings.warn(
+            f"min_samples_leaf: there are {rows_that_count} rows, and two leaves need {2 * fewest} (min_samples_leaf="
+            f"{fewest}): no tree will have a split. Lower min_samples_leaf.",
+            stacklevel=2,
+        )
+        return
+    if bound is None:
         return
     least, total = recipe.growth.limits.min_child_weight, float(n_rows if weight is None else weight.sum())
-    if total * bound >= 2.0 * least or (n_rows if weight is None else np.count_nonzero(weight)) < 2:
+    if total * bound >= 2.0 * least:
         return
     if weight is None:
         rows, advice = f"min_child_weight: there are {n_rows} rows", "Lower min_child_weight"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from math import ceil, nan
@@ -13,14 +14,15 @@ from numpy.typing import NDArray
 
 from gpuboost.arguments import as_float
 from gpuboost.backends.protocol import Backend
+from gpuboost.data.categories import learn_categories
 from gpuboost.data.columns import FROM_DTYPE, Columns, categorical_columns
 from gpuboost.data.cuts import DEFAULT_BINS, QUANTILE, check_binning, check_max_bins
 from gpuboost.data.dataset import Dataset
 from gpuboost.data.encoding import PARTITION
-from gpuboost.data.missing import checked_missing, missing_text
+from gpuboost.data.missing import checked_missing, marked, missing_text
 from gpuboost.data.queries import query_start
 from gpuboost.data.row_metadata import RowMetadata
-from gpuboost.data.tables import Table
+from gpuboost.data.tables import Column, Table, as_table
 from gpuboost.data.weights import check_weight
 from gpuboost.errors import DeviceError, GpuBoostError, InputError, RecipeError, shown
 from gpuboost.execution import DataParallel
@@ -81,7 +83,10 @@ def features(
     if start is not None:
         of_rows = replace(start.columns, statistics=None)
         _agree_on_missing(params, of_rows, "the model to continue was fitted", "continue it with that")
+        rows = rows if isinstance(rows, Dataset) or not of_rows.is_categorical.any() else as_table(rows)
         x = named(start.argument, lambda: numbers(rows, of_rows, read=False))
+        if isinstance(rows, Table):
+            _warn_of_new_categories(rows, of_rows, start.argument)
         return Features(x, start.columns, start.ensemble.cuts, None)
     if isinstance(rows, Dataset):
         _agree(params, rows)
@@ -97,6 +102,25 @@ def features(
             n_jobs=threads,
         )
     return Features(dataset, dataset.columns, dataset.cuts, dataset)
+
+
+def _warn_of_new_categories(table: Table, columns: Columns, argument: str) -> None:
+    """Warn of categories of the rows to learn from that the model to continue does not have."""
+    table = marked(table, columns.missing)
+    for f, known in enumerate(columns.categories):
+        if known is None:
+            continue
+        column = table.column(f)
+        if column.levels is not None:  # those of the dtype, which rows need not have
+            column = Column(column.row_values())
+        new = sorted({*learn_categories(column, table.label(f))} - {*known})
+        if new:
+            warnings.warn(
+                f"{argument}: {table.label(f)} has categories that the model to continue does not know, and that count "
+                f"as missing: {shown(new[0])}{f' and {len(new) - 1} more' if new[1:] else ''}. To learn them, fit a "
+                "new model to all rows.",
+                stacklevel=2,
+            )
 
 
 def with_encoding(

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import column_or_1d
 
-from gpuboost.arguments import unmasked
+from gpuboost.arguments import declares, unmasked
 from gpuboost.backends.protocol import Backend
 from gpuboost.data.columns import Columns
 from gpuboost.data.dataset import Dataset
@@ -45,13 +45,20 @@ def labelled(x: Any, y: Any, weight: Any, n_rows: int, group: Any = None, offset
         If there is not one finite target and one weight >= 0 for each row, or the group does not match the rows.
     """
     unnamed = isinstance(y, (list, tuple, complex)) or hasattr(y, "tocsr")  # scikit-learn would not name y
-    labels = target_array(y) if unnamed else unmasked(y)
+    labels = target_array(y) if unnamed or _is_nullable(y) else unmasked(y)
     shape = getattr(labels, "shape", ())
     column = len(shape) < 2 or shape[1:] == (1,)
     target = check_target(column_or_1d(labels, warn=True) if column else labels, n_rows, several=len(shape) == 2)
     queries = check_group(group, n_rows)
     checked_weight = check_weight(weight_of_rows(weight, queries), n_rows)
     return LabelledRows(x, target, RowMetadata.of(n_rows, checked_weight, queries, check_offset(offset, n_rows)))
+
+
+def _is_nullable(y: Any) -> bool:
+    """True for a column of pandas, or several, whose dtypes are not NumPy's: scikit-learn makes floats of integers."""
+    dtypes = getattr(y, "dtypes", None) if declares(y, "iloc") else None
+    kinds = [] if dtypes is None else [dtypes] if declares(y, "dtype") else list(dtypes)
+    return any(getattr(kind, "kind", "O") in "biu" and not isinstance(kind, np.dtype) for kind in kinds)
 
 
 def check_columns(y: NDArray[Any], loss: Loss) -> None:

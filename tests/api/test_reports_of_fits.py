@@ -22,6 +22,15 @@ def test_a_fit_of_too_few_rows_is_warned_of():
     gb.GradientBoostingRegressor(n_jobs=1).fit(few, np.arange(7.0))
 
 
+def test_leaves_that_need_more_rows_than_there_are_are_warned_of():
+    few, weight = np.arange(30.0)[:, None], np.arange(30) % 2
+    small = gb.GradientBoostingRegressor("absolute_error", n_estimators=3, min_samples_leaf=15, n_jobs=1)
+    small.fit(few, few[:, 0])
+    with pytest.warns(UserWarning, match=r"min_samples_leaf: there are 15 rows, and two leaves need 30 .* no tree"):
+        small.fit(few, few[:, 0], sample_weight=weight)
+    assert small.fit_report_.rounds_without_split == 3
+
+
 def test_rounds_without_a_split_are_counted():
     model = gb.GradientBoostingClassifier(n_estimators=150, reg_lambda=0.0, n_jobs=1, learning_rate=0.5).fit(
         X, X[:, 0] > 0

@@ -6,6 +6,7 @@ import pickle
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 
@@ -162,3 +163,15 @@ def test_contradictions_are_named(regression_data: Any, tmp_path: Any) -> None:
         clone(model).fit(x, y, resume_from=path)
     resumed = clone(model).set_params(warm_start=False, n_estimators=2).fit(x, y, resume_from=path)
     np.testing.assert_array_equal(resumed.predict(x), model.predict(x))
+
+
+def test_categories_that_the_model_to_continue_does_not_know_are_named(regression_data: Any) -> None:
+    x, y = regression_data[0][:60], regression_data[1][:60]
+    shops = np.array(["Bonn", "Kiel"])[np.arange(60) % 2]
+    known = pd.Categorical(shops, categories=["Bonn", "Kiel", "Oslo"])  # of which no row is in Oslo
+    before = gb.GradientBoostingRegressor(n_estimators=2, **FEW).fit(pd.DataFrame({"shop": shops, "x": x[:, 0]}), y)
+    again = gb.GradientBoostingRegressor(n_estimators=2, **FEW)
+    again.fit(pd.DataFrame({"shop": known, "x": x[:, 0]}), y, init_model=before)
+    opened = np.where(np.arange(60) < 30, shops, "Ulm")
+    with pytest.warns(UserWarning, match="^init_model: column 'shop' has categories that the model .* missing: 'Ulm'"):
+        again.fit(pd.DataFrame({"shop": opened, "x": x[:, 0]}), y, init_model=before)

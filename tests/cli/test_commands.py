@@ -66,6 +66,16 @@ def test_train_then_predict_a_regression(houses: Path, tmp_path: Path) -> None:
     np.testing.assert_array_equal(predicted, loaded.predict(own))  # the text of a float brings back its bits
 
 
+@pytest.mark.parametrize("form", [{}, {"index_label": "index"}, {"index_label": "t", "sorted": True}])
+def test_a_column_that_numbers_the_rows_is_warned_of(houses: Path, tmp_path: Path, form: dict[str, Any]) -> None:
+    frame, path = pd.read_csv(houses), tmp_path / "numbered.csv"
+    label = form.get("index_label")
+    (frame if form.get("sorted") else frame[::-1]).to_csv(path, index_label=label)
+    given = ["--target", "price", "--model", str(tmp_path / "model.json"), *QUICK]
+    with pytest.warns(UserWarning, match=f"numbered.csv: column '{label or 'Unnamed: 0'}' seems to number the rows"):
+        assert main(["train", str(path), *given]) == 0
+
+
 @pytest.mark.slow
 def test_growth_is_an_option(houses: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = tmp_path / "model.json"

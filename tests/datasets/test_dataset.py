@@ -150,3 +150,9 @@ def test_a_dataset_to_predict_that_is_another_is_told_how() -> None:
     for words, rows in others.items():
         with pytest.raises(gb.InputError, match=f"X: a Dataset must have the features, .*; {words}. Pass the data"):
             model.predict(gb.Dataset(rows))
+
+
+@pytest.mark.parametrize(("name", "here"), [("sample_weight", "weight"), ("label", "y"), ("base_margin", "init_score")])
+def test_names_of_other_libraries_are_answered(name, here):
+    with pytest.raises(TypeError, match=f"Dataset: unknown parameter '{name}'; here it is {here}"):
+        Dataset(X, **{name: np.ones(len(X))})

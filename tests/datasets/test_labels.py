@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.exceptions import DataConversionWarning
 
 import gpuboost as gb
 from gpuboost.data.labels import whole_labels
@@ -86,3 +90,23 @@ def test_labels_in_an_array_of_objects_are_those_of_their_type(kind):
 def test_objects_of_no_one_type_are_no_labels(pair):
     with pytest.raises(gb.InputError, match="Unknown label type"):
         gb.GradientBoostingClassifier(n_estimators=3).fit(np.arange(6.0).reshape(-1, 1), np.array(pair * 3, object))
+
+
+@pytest.mark.parametrize("dtype", ["Int64", "UInt8", "boolean", "int64[pyarrow]", "bool[pyarrow]"])
+@pytest.mark.parametrize("frame", [False, True])
+def test_labels_of_pandas_own_dtypes_stay_what_they_are(dtype: str, frame: bool) -> None:
+    x, codes = np.arange(40.0)[:, None], np.arange(40) % 2
+    y = pd.Series(codes, dtype=dtype, name="y")
+    kind = np.asarray(y).dtype
+    model = gb.GradientBoostingClassifier(n_estimators=2, n_jobs=1)
+    told = pytest.warns(DataConversionWarning) if frame else nullcontext()
+    with told:
+        model.fit(x, y.to_frame() if frame else y)
+    assert model.classes_.dtype == model.predict(x).dtype == kind
+    assert model.classes_.tolist() == [0, 1]
+
+
+def test_large_labels_of_pandas_own_dtypes_stay_apart() -> None:
+    y = pd.Series(2**60 + np.arange(40) % 2, dtype="Int64")  # as float64 they are one
+    model = gb.GradientBoostingClassifier(n_estimators=2, n_jobs=1).fit(np.arange(40.0)[:, None], y)
+    assert model.classes_.tolist() == [2**60, 2**60 + 1]

@@ -133,7 +133,7 @@ def test_numbers_with_a_sign_are_refused_and_taken_where_named(text: str) -> Non
 def test_few_dates_and_versions_are_categories() -> None:
     few = [f"2024-0{i % 9 + 1}-01" for i in range(200)]
     rates = [f"{i % 9}0%" for i in range(200)]
-    versions = [f"{i % 7}.{i % 5}.{i % 30}" for i in range(200)]
+    versions = [f"{i % 7}.{i % 5}.{i % 10}" for i in range(200)]
     for texts in (few, rates, versions):
         model = gb.GradientBoostingRegressor(**SMALL).fit(FRAMES["object"](np.array(texts)), Y)
         assert model.columns_.is_categorical.tolist() == [True, False]
@@ -150,3 +150,22 @@ def test_dates_that_are_objects_are_refused_as_dates(value: Any) -> None:
     frame = pd.DataFrame({"when": pd.Series([value] * 200, dtype=object)})
     with pytest.raises(gb.InputError, match="column 'when': dates and time spans are not numbers"):
         gb.GradientBoostingRegressor(**SMALL).fit(frame, Y)
+
+
+def test_names_that_nearly_every_row_has_for_itself_are_warned_of() -> None:
+    rows = 40
+    names = np.array([f"user{i}" for i in range(rows)], object)
+    names[:4] = "user0"  # 37 values
+    with pytest.warns(UserWarning, match="X: column 'id' is text, and 92% of its values differ"):
+        gb.Dataset(pd.DataFrame({"id": names, "x": np.arange(rows)}))
+
+
+def test_texts_that_come_again_or_are_declared_are_not_warned_of() -> None:
+    rows = 4_000
+    users = np.array([f"user{i}" for i in range(rows // 2)] * 2, object)  # of every fourth row no two are equal
+    x = pd.DataFrame({"id": users, "x": np.arange(rows)})
+    gb.Dataset(x)
+    names = pd.DataFrame({"id": [f"user{i}" for i in range(40)]})
+    gb.Dataset(names, categorical_features=["id"])
+    gb.Dataset(names.astype("category"))
+    gb.Dataset(names[:19])

@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
@@ -78,3 +79,20 @@ def rows(name: str) -> list[list[str]]:
     table = page(name).split("## Parameters")[1].split("\n## ")[0]
     lines = [line for line in table.splitlines() if line.startswith("|")][2:]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [("gain", "mean_gain"), ("total_gain", "gain"), ("weight", "split"), ("total_cover", "cover")],
+)
+def test_importances_of_xgboost_are_shares_of_the_kinds_on_the_page(theirs: str, ours: str) -> None:
+    xgboost = pytest.importorskip("xgboost")
+    assert any(f'"{theirs}"' in row and f'"{ours}"' in row for row in page("xgboost").splitlines())
+    x = np.random.default_rng(0).integers(0, 9, (300, 3)).astype(float)  # cuts of both are those between whole numbers
+    y = x[:, 0] + x[:, 1] * (x[:, 2] > 4)
+    shared = {"n_estimators": 5, "max_depth": 3, "learning_rate": 0.3, "reg_lambda": 1, "n_jobs": 1}
+    booster = xgboost.XGBRegressor(**shared, base_score=y.mean()).fit(x, y).get_booster()
+    found = booster.get_score(importance_type=theirs)
+    shares = np.array([found[f"f{column}"] for column in range(3)]) / sum(found.values())
+    model = gb.GradientBoostingRegressor(**shared, random_state=0).fit(x, y)
+    np.testing.assert_allclose(model.feature_importance(ours), shares, rtol=1e-5)

@@ -389,6 +389,34 @@ def test_a_function_that_returns_no_number_is_named():
         metric(np.zeros(1), np.zeros((1, 1)), None, Logistic())
 
 
+@pytest.mark.parametrize("result", [None, "0.5", np.ones(3), ("mine", 1.0, True), 1j])
+@pytest.mark.parametrize("several", [False, True])
+def test_a_metric_made_by_hand_that_returns_no_number_is_named(result, several):
+    loss = losses.per_output.PerOutput(SquaredError(), 2) if several else SquaredError()
+    metric = metrics.get(metrics.Metric("mine", False, lambda y, scores, weight, loss: result), loss)
+    y = np.zeros((1, 2)) if several else np.zeros(1)
+    with pytest.raises(InputError, match="eval_metric: 'mine' must return a number; it returned"):
+        metric(y, np.zeros((1 + several, 1)), None, loss)
+
+
+def test_numbers_of_metrics_are_floats():
+    for result in (np.float32(0.5), np.array(0.5)):
+        value = metrics.Metric("mine", False, lambda *rest, result=result: result)(
+            np.zeros(1), np.zeros((1, 1)), None, SquaredError()
+        )
+        assert type(value) is float
+        assert value == 0.5
+
+
+@pytest.mark.parametrize(
+    ("name", "higher", "function", "wrong"),
+    [(None, False, max, "name"), ("mine", None, max, "higher_is_better"), ("mine", False, None, "function")],
+)
+def test_parts_of_a_metric_are_checked(name, higher, function, wrong):
+    with pytest.raises(InputError, match=f"^{wrong}: .*; got None"):
+        metrics.Metric(name, higher, function)
+
+
 @pytest.mark.parametrize("name", ["logloss", "accuracy", mean_prediction])
 def test_metrics_can_be_pickled_and_passed_on(name):
     loss = Logistic()

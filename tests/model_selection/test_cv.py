@@ -140,3 +140,17 @@ def test_what_a_splitter_refuses_is_said_with_the_way_out(regression_data: Data)
     group = np.arange(300) // 10
     by_group = gb.cv(regressor(), x, y, folds=GroupKFold(3), group=group)
     assert all(len(np.unique(by_group.fold[group == one])) == 1 for one in range(30))
+
+
+@pytest.mark.parametrize("labels", [np.array([0, 1, 2]), np.array(["no", "yes", "late"])], ids=["numbers", "text"])
+def test_a_class_that_a_fold_cannot_learn_is_named(labels: np.ndarray) -> None:
+    x = np.arange(80.0)[:, None]
+    y = labels[np.where(np.arange(80) >= 70, 2, np.arange(80) % 2)]  # the last class comes late
+    model = gb.GradientBoostingClassifier(n_estimators=2, n_jobs=1)
+    told = f"the training rows of each fold must .*; those of fold 0 have none of the 10 of class {labels[2]}"
+    with pytest.raises(gb.InputError, match=f"^folds: {told}"):
+        gb.cv(model, x, y, folds=TimeSeriesSplit(3))
+    with pytest.raises(gb.InputError, match=f"^cv: {told}"):
+        gb.search(model, {"max_depth": [1, 2]}, x, y, cv=TimeSeriesSplit(3))
+    within = [(np.arange(40), np.arange(40, 60)), (np.arange(60), np.arange(60, 70))]  # no fold has that class
+    assert gb.cv(model, x, y, folds=within).predictions.shape[0] == 80

@@ -181,6 +181,7 @@ def test_optuna_spaces(regression_data: Data) -> None:
         ({"cv": 1000}, "cv: each needs one of the 300 rows"),
         ({"random_state": -1}, "random_state: must be an integer"),
         ({"model": 3}, "model: must be an estimator of gpuboost; got int"),
+        ({"model": regressor(n_estimators="auto")}, "n_estimators: the search finds the number of rounds from the"),
         ({"y": None}, "y: a target is needed"),
     ],
 )

@@ -202,6 +202,23 @@ def test_onnx_labels_and_probabilities() -> None:
     np.testing.assert_array_equal(label, names[found.argmax(axis=1)])
 
 
+def test_onnx_keeps_large_labels_and_refuses_those_beyond_int64() -> None:
+    ensemble, x = example(3)
+    largest = np.array([3, 2**63 - 1], np.uint64)
+    label, _ = through_onnx(fitted(ensemble, losses.Logistic(), classes_=largest), x)
+    assert set(label.tolist()) <= {3, 2**63 - 1}
+    beyond = fitted(ensemble, losses.Logistic(), classes_=np.array([3, 2**63], np.uint64))
+    with pytest.raises(gb.InputError, match=r"ONNX has labels of int64, .* the class 9223372036854775808"):
+        gb.export.to_onnx(beyond)
+
+
+def test_onnx_has_labels_that_are_whole_floats_as_integers() -> None:
+    ensemble, x = example(3)
+    label, _ = through_onnx(fitted(ensemble, losses.Logistic(), classes_=np.array([-1.0, 1.0])), x)
+    assert label.dtype == np.int64
+    assert set(label.tolist()) <= {-1, 1}
+
+
 def test_onnx_log_link() -> None:
     ensemble, x = example(4)
     (found,) = through_onnx(fitted(ensemble, losses.Poisson()), x)

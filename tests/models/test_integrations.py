@@ -173,6 +173,18 @@ def test_skl2onnx_converts_pipelines(classifier_data: Any) -> None:
             assert np.isclose(np.ravel(answers[0]), pipeline.predict(x), atol=1e-4).mean() > 0.98
 
 
+def test_skl2onnx_converts_classes_that_are_whole_floats(rng: np.random.Generator) -> None:
+    skl2onnx = pytest.importorskip("skl2onnx")
+    runtime = pytest.importorskip("onnxruntime")
+    gb.integrations.register_skl2onnx()
+    x = rng.normal(size=(60, 3)).astype(np.float32)
+    model = gb.GradientBoostingClassifier(**SETTINGS).fit(x, np.where(x[:, 0] > 0, 1.0, -1.0))
+    options = {type(model): {"zipmap": False}}
+    proto = skl2onnx.to_onnx(model, x[:1], options=options, target_opset={"": 15, "ai.onnx.ml": 3})
+    session = runtime.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
+    np.testing.assert_array_equal(session.run(None, {"X": x})[0], model.predict(x))
+
+
 def test_skl2onnx_declares_outputs_of_several_targets(rng: np.random.Generator) -> None:
     skl2onnx = pytest.importorskip("skl2onnx")
     runtime = pytest.importorskip("onnxruntime")

@@ -45,6 +45,21 @@ def test_classes_chains_and_effects_are_added_too() -> None:
         np.testing.assert_allclose(gb.sum_models(models).predict(x), total, rtol=0, atol=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore::gpuboost.OutsideTheoryWarning")
+def test_a_sum_of_chains_has_no_draws(regression_data: Any, tmp_path: Any) -> None:
+    data = gb.Dataset(*regression_data)
+    settings = SETTINGS | {"langevin": gb.Langevin(), "posterior_samples": 2}
+    chains = [gb.GradientBoostingRegressor(**settings, random_state=seed).fit(data) for seed in (0, 1)]
+    mean = gb.sum_models(chains, [0.5, 0.5])
+    mean.save_model(tmp_path / "mean.json")
+    rows = regression_data[0][:3]
+    for model in (mean, gb.load_model(tmp_path / "mean.json")):
+        for method in ("predict_uncertainty", "predict_interval", "posterior_members"):
+            with pytest.raises(gb.RecipeError, match="langevin: the rounds of a sum of models are no draws"):
+                getattr(model, method)(rows)
+    assert chains[0].predict_uncertainty(rows).mean.shape == (3,)
+
+
 def test_models_that_do_not_fit_together_are_refused(regression_data: Any) -> None:
     x, y = regression_data
     model = gb.GradientBoostingRegressor(**SETTINGS).fit(x, y)
