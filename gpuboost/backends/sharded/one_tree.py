@@ -15,7 +15,7 @@ from gpuboost.backends.sharded.arrays import RemoteCalls
 from gpuboost.backends.sharded.extents import Scales
 from gpuboost.backends.sharded.shard import Shard
 from gpuboost.backends.sharded.shared_tree import CODES, NOTHING
-from gpuboost.kernels.splits import vector_split
+from gpuboost.kernels.one_tree import vector_split
 from gpuboost.types import Array, Cuts, Gradients, Limits, Target
 
 HISTOGRAM_BYTES = 64 << 20  # of the histograms of one message

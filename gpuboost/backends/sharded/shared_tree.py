@@ -7,7 +7,7 @@ import numpy as np
 from gpuboost.backends.host.threads import ThreadPool, share
 from gpuboost.backends.numerics.one_tree import RowsOfHost, VectorNode, VectorSplit
 from gpuboost.backends.prediction.routing import dense_rows
-from gpuboost.kernels.splits import vector_split
+from gpuboost.kernels.one_tree import vector_split
 from gpuboost.types import Array, Bins, Cuts, DenseBins
 
 CODES = 256  # bins of a feature and what is missing

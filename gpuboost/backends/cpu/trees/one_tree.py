@@ -11,7 +11,7 @@ from gpuboost.backends.host.workspace import Workspaces
 from gpuboost.backends.prediction.flat_forest import FlatForest
 from gpuboost.backends.prediction.memo import Memo
 from gpuboost.backends.prediction.routing import dense_rows
-from gpuboost.kernels.splits.vector_split import LANES
+from gpuboost.kernels.one_tree.vector_split import LANES
 from gpuboost.types import (
     Array,
     Candidates,

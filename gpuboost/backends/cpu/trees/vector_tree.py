@@ -10,9 +10,9 @@ from gpuboost.backends.host.threads import ThreadPool, share
 from gpuboost.backends.numerics.feature_subsets import features_of
 from gpuboost.backends.numerics.one_tree import NOISE
 from gpuboost.kernels.common.nodes import BEGIN, BIN, COLUMNS, DEPTH, END, FEATURE, LEFT, MISSING_LEFT, RIGHT
-from gpuboost.kernels.growth import vector_tree as kernels
-from gpuboost.kernels.growth.vector_tree import ALL_BUT, VectorTreeArrays
-from gpuboost.kernels.splits import vector_split
+from gpuboost.kernels.one_tree import vector_split
+from gpuboost.kernels.one_tree import vector_tree as kernels
+from gpuboost.kernels.one_tree.vector_tree import ALL_BUT, VectorTreeArrays
 from gpuboost.types import Array, Candidates, Limits, Nodes
 
 FEW = 1 << 13  # additions to histograms, below which one thread does them

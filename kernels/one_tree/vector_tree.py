@@ -97,7 +97,7 @@ def choose(tree, n_nodes, at_most, chosen):
 
 
 @kernel
-def _goes_left(node, v, b, is_categorical, table):
+def _mark_left(node, v, b, is_categorical, table):
     """table[c] = 1 if rows of bin c of the node's feature go left, else 0; b: the bin of missing values."""
     for c in range(b):
         if is_categorical:
@@ -132,7 +132,7 @@ def divide(tree, bins, packed, n_bins, categorical, chosen, first, last, n_nodes
     for i in range(first, last):
         v, left, right = chosen[i], n_nodes + 2 * i, n_nodes + 2 * i + 1
         f, begin, end = node[v, FEATURE], node[v, BEGIN], node[v, END]
-        _goes_left(node, v, n_bins[f], categorical[f], to_left)
+        _mark_left(node, v, n_bins[f], categorical[f], to_left)
         middle = _divide_rows(rows, scratch, bins, f, begin, end, to_left)
         node[v, LEFT], node[v, RIGHT] = left, right
         for child, its_begin, its_end in ((left, begin, middle), (right, middle, end)):

@@ -1,0 +1,1 @@
+"""One tree for several outputs on the CPU."""
