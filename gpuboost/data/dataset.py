@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.arguments import explaining
 from gpuboost.data.batches import joined
 from gpuboost.data.columns import FROM_DTYPE, Columns
 from gpuboost.data.cuts import DEFAULT_BINS, QUANTILE, check_binning, check_max_bins, choose_cuts, divided
@@ -23,6 +22,7 @@ from gpuboost.data.formats.stored_rows import StoredBins, StoredMatrix
 from gpuboost.data.given_cuts import check_cuts, replaced
 from gpuboost.data.missing import checked_missing
 from gpuboost.data.offsets import check_offset
+from gpuboost.data.peer_names import explaining_unknown_arguments
 from gpuboost.data.queries import check_group, weight_of_rows
 from gpuboost.data.query_column import without_group
 from gpuboost.data.row_metadata import RowMetadata
@@ -35,23 +35,8 @@ from gpuboost.types import Bins, Cuts, DeviceMatrix, TrainingSet
 
 MOST_THREADS = 4096
 
-OTHER_NAMES = {
-    "base_margin": "init_score",
-    "baseline": "init_score",
-    "border_count": "max_bins",
-    "cat_features": "categorical_features",
-    "categorical_feature": "categorical_features",
-    "data": "X",
-    "group_id": "group",
-    "label": "y",
-    "max_bin": "max_bins",
-    "qid": "group",
-    "sample_weight": "weight",
-}
-"""Arguments that estimators here, ``lightgbm.Dataset``, ``xgboost.DMatrix`` and ``catboost.Pool`` call otherwise."""
 
-
-@explaining(OTHER_NAMES)
+@explaining_unknown_arguments
 class Dataset:
     """Features, target, weights and queries, checked, with the cuts chosen. Never written to.
 
