@@ -367,7 +367,7 @@ class Cpu:
     def _one_tree(self) -> OneTreeGrowth:
         from gpuboost.backends.cpu.trees.one_tree import OneTreeGrowth
 
-        return OneTreeGrowth(self._pool, self._workspaces)
+        return OneTreeGrowth(self._pool, self._workspaces, self._route)
 
     def _constant(self, data: TrainingSet, shape: tuple[int, ...], curvature: float) -> Array:
         """(k, n) float32: the constant that replaces h, times the weights. One read-only array for all rounds."""

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from gpuboost.backends.cpu import sums as cpu_sums
 from gpuboost.backends.cpu.trees.vector_tree import VectorTreeOfHost
 from gpuboost.backends.host.threads import RowShares, ThreadPool
 from gpuboost.backends.host.workspace import Workspaces
-from gpuboost.backends.prediction.flat_forest import FlatForest
 from gpuboost.backends.prediction.memo import Memo
 from gpuboost.backends.prediction.routing import dense_rows
 from gpuboost.kernels.one_tree.vector_split import LANES
 from gpuboost.types import (
     Array,
+    Bins,
     Candidates,
+    Cuts,
     Gradients,
     Limits,
     Nodes,
@@ -25,10 +28,13 @@ from gpuboost.types import (
 
 
 class OneTreeGrowth:
-    """Grows one tree for all outputs. Sparse bins are laid out in full, once."""
+    """Grows one tree for all outputs. Sparse bins are laid out in full, once.
 
-    def __init__(self, pool: ThreadPool, workspaces: Workspaces) -> None:
-        self._pool, self._workspaces, self._shares = pool, workspaces, RowShares(pool)
+    route: (nodes, bins, cuts) -> (n,) int32 the leaf of each row.
+    """
+
+    def __init__(self, pool: ThreadPool, workspaces: Workspaces, route: Callable[[Nodes, Bins, Cuts], Array]) -> None:
+        self._pool, self._workspaces, self._shares, self._route = pool, workspaces, RowShares(pool), route
         self._rows = Memo(dense_rows)
 
     def grow(
@@ -42,7 +48,7 @@ class OneTreeGrowth:
         tree = VectorTreeOfHost(bins, kinds, packed, units, candidates, limits, self._pool)
         tree.grow()
         leaf_of_row, nodes = tree.leaf_of_row(), tree.as_arrays()
-        every = leaf_of_row if target.rows is None else self._routed(nodes, data)
+        every = leaf_of_row if target.rows is None else self._route(nodes, data.bins, data.cuts)
         structures = []
         for output in range(len(target.gradients.g)):
             leaves = leaf_of_row, len(nodes.feature), self._pool, self._shares.in_parts
@@ -62,9 +68,3 @@ class OneTreeGrowth:
             packed[:, output] = of_output
         self._workspaces.give_back(workspace)
         return packed, units
-
-    def _routed(self, nodes: Nodes, data: TrainingSet) -> Array:
-        """(n,) int32 the leaf of every row."""
-        forest, leaves = FlatForest.of([nodes], data.cuts), np.empty(data.n_rows, np.int32)
-        self._shares.by_rows(data.n_rows, lambda a, b: forest.route(data.bins, a, b, leaves))
-        return leaves
