@@ -120,6 +120,7 @@ LOSSES = {
     "poisson": "gpuboost.losses.positive:Poisson",
     "gamma": "gpuboost.losses.positive:Gamma",
     "tweedie": "gpuboost.losses.positive:Tweedie",
+    "cross_entropy": "gpuboost.losses.shares:CrossEntropy",
     "gaussian_nll": "gpuboost.losses.distribution:GaussianNLL",
     "log_normal_nll": "gpuboost.losses.likelihoods:LogNormalNLL",
     "gamma_nll": "gpuboost.losses.likelihoods:GammaNLL",

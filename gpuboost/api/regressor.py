@@ -41,9 +41,10 @@ class GradientBoostingRegressor(RegressorMixin, GradientBoosting):
     Parameters
     ----------
     loss : str or loss object
-        "squared_error", "huber", "absolute_error", "quantile", "poisson", "gamma", "tweedie", or an object of
-        ``gb.losses`` for another parameter, such as ``gb.losses.Quantile(0.9)``. ``gb.losses.Quantile([0.05, 0.5,
-        0.95])`` trains one model of several quantiles that do not cross.
+        "squared_error", "huber", "absolute_error", "quantile", "poisson", "gamma", "tweedie",
+        "cross_entropy" (targets from 0 to 1), or an object of ``gb.losses`` for another parameter, such as
+        ``gb.losses.Quantile(0.9)``. ``gb.losses.Quantile([0.05, 0.5, 0.95])`` trains one model of several quantiles
+        that do not cross.
     monotonic_cst : None, (d,) of -1, 0 and 1, or mapping from names of columns to these
         Predictions never decrease (1) or never increase (-1) with a column, or are unconstrained (0, and columns a
         mapping leaves out). Holds exactly, whatever the values of other columns; missing values are not compared with

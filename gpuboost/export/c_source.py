@@ -69,7 +69,7 @@ void {name}(const double *x, double *scores)
 
 _LINKS = {
     "identity": "They are the predictions.",
-    "logistic": "The probability of the second class, or of each label, is 1 / (1 + exp(-{scale}score)).",
+    "logistic": "The share, or the probability of the second class or of each label, is 1 / (1 + exp(-{scale}score)).",
     "softmax": "Probabilities of the classes are exp(score) over the sum of these.",
     "log": "The prediction is exp(score).",
 }

@@ -18,6 +18,8 @@ from gpuboost.export.plain import PlainModel, PlainTree, float32_below, plain, r
 from gpuboost.storage import write
 
 _NODE = ("nodeids", "modes", "featureids", "values", "truenodeids", "falsenodeids", "missing_value_tracks_true")
+_OPERATORS = {"identity": "Identity", "log": "Exp", "logistic": "Sigmoid"}
+"""Operator for the link function of a regression"""
 
 
 def to_onnx(model: Any, path: str | os.PathLike[str] | None = None) -> Any:
@@ -100,8 +102,8 @@ def _link(onnx: Any, model: PlainModel) -> tuple[list[Any], list[Any], list[Any]
     """Nodes, constants and outputs that turn scores into predictions."""
     node, info = onnx.helper.make_node, onnx.helper.make_tensor_value_info
     number, constant = onnx.TensorProto.FLOAT, onnx.numpy_helper.from_array
-    if model.link in ("identity", "log"):
-        last = node("Exp" if model.link == "log" else "Identity", ["scores"], ["variable"])
+    if not model.classifies:
+        last = node(_OPERATORS[model.link], ["scores"], ["variable"])
         return [last], [], [info("variable", number, [None, len(model.bias)])]
     if model.link == "logistic" and len(model.bias) > 1:
         whole, shape = onnx.TensorProto.INT64, [None, len(model.bias)]

@@ -44,10 +44,11 @@ class PlainModel:
     """score = bias + sum of trees; prediction = link(score), as the estimator predicts."""
 
     trees: list[PlainTree]
-    bias: NDArray[np.float64]  # (k,); above 1 with link "logistic": k labels of a row
+    bias: NDArray[np.float64]  # (k,); above 1 with link "logistic": k labels, or shares, of a row
     n_columns: int
     is_categorical: NDArray[np.bool_]  # (n_columns,)
     link: str  # "identity", "logistic", "softmax" or "log"
+    classifies: bool  # True if the link makes probabilities of classes or labels
     xgboost_objective: str  # empty for the usual one of the link function
     names: list[str] | None
     classes: NDArray[Any] | None
@@ -122,6 +123,7 @@ def plain(model: Any) -> PlainModel:
         n_columns=ensemble.cuts.n_columns,
         is_categorical=is_categorical,
         link=link,
+        classifies=loss is not None and link in ("logistic", "softmax") and loss.task != "regression",
         xgboost_objective="" if loss is None else facts_of(loss).xgboost_objective,
         names=None if names is None else [str(name) for name in names],
         classes=classes,

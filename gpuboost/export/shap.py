@@ -23,7 +23,7 @@ def to_shap_dict(model: Any) -> dict[str, Any]:
     if any(tree.listed for tree in plain_model.trees):
         raise InputError("model: shap reads categorical splits wrongly. Use model.predict_contributions(X).")
     k = len(plain_model.bias)
-    binary = plain_model.link == "logistic" and k == 1
+    binary = plain_model.link == "logistic" and k == 1  # or of shares, whose scores are log-odds, too
     return {
         "trees": [_tree(tree, k) for tree in plain_model.trees],
         "base_offset": plain_model.bias.copy() if k > 1 else float(plain_model.bias[0]),

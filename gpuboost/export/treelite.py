@@ -30,7 +30,7 @@ def to_treelite(model: Any) -> Any:
         leaf_output_type="float64",
         metadata=builder.Metadata(
             num_feature=plain_model.n_columns,
-            task_type=_TASKS.get(plain_model.link, "kRegressor"),
+            task_type=_TASKS[plain_model.link] if plain_model.classifies else "kRegressor",
             average_tree_output=False,
             num_target=targets,
             num_class=[k] if several else [1] * targets,

@@ -98,7 +98,7 @@ def _document(model: PlainModel) -> dict[str, Any]:
 def _objective(model: PlainModel) -> tuple[str, dict[str, dict[str, str]], float]:
     """The objective's name, its parameters, and its neutral base score."""
     if model.link == "logistic":
-        return "binary:logistic", {"reg_loss_param": {"scale_pos_weight": "1"}}, 0.5
+        return model.xgboost_objective or "binary:logistic", {"reg_loss_param": {"scale_pos_weight": "1"}}, 0.5
     if model.link == "softmax":
         return "multi:softprob", {"softmax_multiclass_param": {"num_class": str(len(model.bias))}}, 0.0
     if model.link == "log":

@@ -32,6 +32,7 @@ from gpuboost.losses.residual import Huber as Huber
 from gpuboost.losses.residual import Quantile as Quantile
 from gpuboost.losses.residual import Quantiles as Quantiles
 from gpuboost.losses.residual import SquaredError as SquaredError
+from gpuboost.losses.shares import CrossEntropy as CrossEntropy
 from gpuboost.losses.softmax import Softmax as Softmax
 from gpuboost.losses.stochastic_rank import StochasticRank as StochasticRank
 from gpuboost.losses.xendcg import XENDCG as XENDCG

@@ -24,7 +24,7 @@ _ELSEWHERE = {
     "absolute": "absolute_error",
     "binary": "logistic",
     "binary:logistic": "logistic",
-    "cross_entropy": "logistic",
+    "crossentropy": "cross_entropy",
     "deviance": "logistic",
     "l1": "absolute_error",
     "l2": "squared_error",
@@ -47,8 +47,10 @@ _ELSEWHERE = {
     "rank:pairwise": "pairwise_logistic",
     "rank_xendcg": "xendcg",
     "ranknet": "pairwise_logistic",
+    "reg:logistic": "cross_entropy",
     "regression": "squared_error",
     "rmse": "squared_error",
+    "xentropy": "cross_entropy",
 }
 """Names in other libraries, for the error message."""
 

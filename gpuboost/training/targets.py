@@ -28,6 +28,12 @@ from gpuboost.training.rows import LabelledRows
 
 Floats = NDArray[np.float64]
 
+_SIBLINGS = {
+    "logistic": " For shares, numbers from 0 to 1, there is loss='cross_entropy'.",
+    "cross_entropy": " For classes there is loss='logistic'.",
+}
+"""Name of a loss -> end of the error that it is for another kind of target"""
+
 
 @dataclass(frozen=True, slots=True)
 class TrainingTarget:
@@ -257,7 +263,8 @@ def _regression_loss(loss: Any) -> Loss:
     if is_list_loss(loss_object):
         raise RecipeError(f"loss: {loss_object.name!r} is for rankings; use GradientBoostingRanker.")
     if loss_object.task not in ("regression", "any"):
-        raise RecipeError(f"loss: {loss_object.name!r} is for classes; use GradientBoostingClassifier.")
+        rule = f"loss: {loss_object.name!r} is for classes; use GradientBoostingClassifier."
+        raise RecipeError(rule + _SIBLINGS.get(loss_object.name, ""))
     return loss_object
 
 
@@ -275,7 +282,8 @@ def _classification_loss(loss: Any, n_classes: int) -> Loss:
     if is_list_loss(loss_object):
         raise RecipeError(f"loss: {loss_object.name!r} is for rankings; use GradientBoostingRanker.")
     if loss_object.task == "regression":
-        raise RecipeError(f"loss: {loss_object.name!r} is for numbers; use GradientBoostingRegressor.")
+        rule = f"loss: {loss_object.name!r} is for numbers; use GradientBoostingRegressor."
+        raise RecipeError(rule + _SIBLINGS.get(loss_object.name, ""))
     max_classes = 2 if loss_object.n_outputs == 1 else loss_object.n_outputs
     if n_classes != max_classes:
         rule = f"loss: {loss_object.name!r} is for {max_classes} classes, and y holds {n_classes}. Use loss='softmax'."

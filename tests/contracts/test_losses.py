@@ -14,6 +14,7 @@ from gpuboost.backends.reference.backend import Reference
 from gpuboost.losses import (
     XENDCG,
     AbsoluteError,
+    CrossEntropy,
     Expectile,
     Exponential,
     Gamma,
@@ -69,6 +70,13 @@ class Binary(LossContract):
 
     def targets(self, rng: np.random.Generator, n: int) -> Array:
         return (rng.random(n) < 0.3).astype(np.float64)
+
+
+class Shares(LossContract):
+    outside = ([0.0, 1.5], [-0.1, 1.0])
+
+    def targets(self, rng: np.random.Generator, n: int) -> Array:
+        return np.round(rng.beta(0.7, 1.5, n), 2)  # some are 0 and 1
 
 
 class Classes(LossContract):
@@ -149,6 +157,10 @@ class TestTweedieNearPoisson(TestTweedie):
 
 class TestTweedieNearGamma(TestTweedie):
     loss = Tweedie(power=1.9)
+
+
+class TestCrossEntropy(Shares):
+    loss = CrossEntropy()
 
 
 class TestLogistic(Binary):

@@ -23,6 +23,7 @@ SIGNAL = 10 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 20 * (X[:, 2] - 0.5) ** 2 + 10
 TARGETS = {
     "numbers": SIGNAL + RNG.normal(size=3_000),
     "counts": RNG.poisson(np.exp(SIGNAL / 10)).astype(float),
+    "shares": 1.0 / (1.0 + np.exp((15.0 - SIGNAL) / 3.0 + RNG.normal(size=3_000))),
     "classes": (SIGNAL + 3 * RNG.normal(size=3_000) > 17).astype(int),
 }
 FIT, HELD = slice(1_500), slice(1_500, 3_000)
@@ -88,7 +89,8 @@ XGBOOST = [
     Row("reg:absoluteerror", {"objective": "reg:absoluteerror"}, {"loss": "absolute_error"}),
     Row("reg:quantileerror", {"objective": "reg:quantileerror", "quantile_alpha": 0.9}, {"loss": QUANTILE}),
     Row("count:poisson", {"objective": "count:poisson"}, {"loss": "poisson"}, "counts"),
-    Row("binary:logistic", {"objective": "binary:logistic"}, {"loss": "logistic"}, "classes"),
+    Row("reg:logistic", {"objective": "reg:logistic"}, {"loss": "cross_entropy"}, "shares"),
+    Row('"binary:logistic"`, `"multi', {"objective": "binary:logistic"}, {"loss": "logistic"}, "classes"),
     Row("`base_score`", {"base_score": 0.0, "n_estimators": 5}, {"start": 0.0, "n_estimators": 5}),
     Row("`monotone_constraints`", {"monotone_constraints": tuple(DOWN)}, {"monotonic_cst": DOWN}),
     Row("`scale_pos_weight=9`", {"scale_pos_weight": 9}, {"class_weight": {0: 1, 1: 9}}, "classes"),
@@ -112,6 +114,7 @@ LIGHTGBM = [
     Row('"regression_l1"', {"objective": "regression_l1"}, {"loss": "absolute_error"}),
     Row('"quantile"', {"objective": "quantile", "alpha": 0.9}, {"loss": QUANTILE}),
     Row('"poisson"', {"objective": "poisson"}, {"loss": "poisson"}, "counts"),
+    Row('"cross_entropy"', {"objective": "cross_entropy"}, {"loss": "cross_entropy"}, "shares"),
     Row('"binary"', {"objective": "binary"}, {"loss": "logistic"}, "classes"),
     Row("`boost_from_average`", {"boost_from_average": False, "n_estimators": 5}, {"start": 0.0, "n_estimators": 5}),
     Row("`monotone_constraints`", {"monotone_constraints": DOWN}, {"monotonic_cst": DOWN}),

@@ -83,6 +83,7 @@ def test_the_remaining_elementary_function_as_well() -> None:
         losses.Poisson(),
         losses.Gamma(),
         losses.Tweedie(1.3),
+        losses.CrossEntropy(),
         losses.Logistic(0.2),
         losses.Exponential(),
     ],

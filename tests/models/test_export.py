@@ -20,6 +20,7 @@ from gpuboost.backends.prediction import predictor
 from gpuboost.backends.prediction.contributions import Explainer, contributions
 from gpuboost.errors import InputError
 from gpuboost.export import to_onnx, to_shap_dict, to_treelite, to_xgboost
+from gpuboost.losses.per_output import PerOutput
 from gpuboost.types import Cuts, Ensemble
 
 SEEDS = range(8)
@@ -135,6 +136,8 @@ def test_xgboost_gives_the_same_contributions(seed: int, tmp_path: Path) -> None
         (losses.Poisson(), 1),
         (losses.Gamma(), 1),
         (losses.Tweedie(1.3), 1),
+        (losses.CrossEntropy(), 1),
+        (PerOutput(losses.CrossEntropy(), 2), 2),
         (losses.Softmax(3), 3),
     ],
 )
@@ -225,6 +228,12 @@ def test_onnx_log_link() -> None:
     np.testing.assert_allclose(found, np.exp(scores(ensemble, x)), rtol=5e-6)
 
 
+def test_onnx_has_shares_as_numbers_and_not_as_probabilities_of_classes() -> None:
+    ensemble, x = example(4)
+    (found,) = through_onnx(fitted(ensemble, losses.CrossEntropy()), x)
+    np.testing.assert_allclose(found, 1.0 / (1.0 + np.exp(-scores(ensemble, x))), rtol=5e-6)
+
+
 def test_onnx_to_a_path(tmp_path: Path) -> None:
     onnx = pytest.importorskip("onnx")
     made = to_onnx(example(1)[0], tmp_path / "m.onnx")
@@ -243,7 +252,9 @@ def test_treelite_gives_the_same_scores_in_float64(case: int) -> None:
     np.testing.assert_allclose(np.asarray(got).reshape(want.shape), want, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize(("loss", "k"), [(losses.Logistic(), 1), (losses.Softmax(3), 3), (losses.Tweedie(), 1)])
+@pytest.mark.parametrize(
+    ("loss", "k"), [(losses.Logistic(), 1), (losses.Softmax(3), 3), (losses.Tweedie(), 1), (losses.CrossEntropy(), 1)]
+)
 def test_treelite_gives_the_same_predictions(loss: Any, k: int) -> None:
     gtil = pytest.importorskip("treelite").gtil
     ensemble, x = example(3, k)

@@ -23,6 +23,7 @@ LOSSES = {
         losses.Quantile([0.25, 0.5]),
         losses.Expectile(0.1),
         losses.Poisson(),
+        losses.CrossEntropy(),
         losses.GaussianNLL(),
         losses.GammaNLL(),
         PerOutput(losses.Huber(2.0), 3),
