@@ -321,7 +321,8 @@ def _must_fit(name: str, loss: Loss) -> None:
         elif name in _NEED_LINK and declared(LossTraits, loss).link is None:
             why = "it needs probabilities; give custom(..., inverse_link=) a function that makes them"
     elif loss.task not in tasks:
-        other = "; use 'mlogloss'" if name == "logloss" else ""
+        instead = "'loss'" if loss.name == "cross_entropy" else "'mlogloss'" if loss.task == "multiclass" else ""
+        other = f"; use {instead}" if name == "logloss" and instead else ""
         why = f"it judges {' and '.join(tasks)} targets, and this loss is for {loss.task} ones{other}"
     elif name in _LOG_LINK and facts_of(loss).link != "log":
         why = "it needs positive predictions; use a loss with a logarithmic link (poisson, gamma, tweedie)"

@@ -108,3 +108,5 @@ def test_errors_name_what_is_accepted() -> None:
         gb.GradientBoostingRegressor(loss="logistic").fit(X, Y)
     with pytest.raises(InputError, match="Did you mean 'cross_entropy'"):
         regressor(loss="xentropy").fit(X, Y)
+    with pytest.raises(InputError, match="use 'loss'"):
+        regressor(eval_metric="logloss").fit(X, Y, eval_set=[(X, Y)])
