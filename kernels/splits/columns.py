@@ -8,7 +8,7 @@ in the same order as ``split``: only cuts at bins that hold a row of the node di
 
 import numpy as np
 
-from gpuboost.kernels.common.jit import kernel
+from gpuboost.kernels.common.jit import inlined, kernel
 from gpuboost.kernels.common.nodes import (
     BEGIN,
     BIN,
@@ -25,7 +25,7 @@ from gpuboost.kernels.common.nodes import (
 
 SURELY = 1.0 - 2.0**-40  # leaves room for the rounding of a few products
 _LOW = np.int64(0xFFFF_FFFF)
-_G, _H, _TOTAL_G, _TOTAL_H, _AT = 0, 1, 2, 3, 4
+_G, _H, _TOTAL_G, _TOTAL_H, _AT, _N, _TOTAL_N = 0, 1, 2, 3, 4, 5, 6
 
 
 @kernel
@@ -75,6 +75,13 @@ def _gain(lg, lh, total_g, total_h, parent, best, unit_g, unit_h, ridge, least_h
 
 
 @kernel
+@inlined
+def _enough(rows, total, least):
+    """True if both sides of a cut have so many rows, of which one has ``rows``."""
+    return rows >= least and total - rows >= least
+
+
+@kernel
 def search(column_start, row, column_bin, default, features, first, last, packed, line_of_row, totals, units, rule,
            may, gains, found):  # fmt: skip
     """Features [first, last) of the list, for all lines. There must be no missing values among the entries.
@@ -83,18 +90,20 @@ def search(column_start, row, column_bin, default, features, first, last, packed
     bottom, summing the left side: so the rows that have no entry need not be summed at all. Cuts are not met in the
     order of bins, so of equal gains within a feature the lower bin has to be asked for.
 
-    may (l, t) bool: the features that compete for each line, (0, 0) for all. totals (l, 2) int64; gains (l,) float64
-    and found (l, 4) int64 (place in ``features``, bin, left g, left h) get
-    the best, the first of equals; gains must come in as what a split has to exceed.
+    may (l, t) bool: the features that compete for each line, (0, 0) for all. totals (l, 3) int64: g, h and number of
+    rows of each line; gains (l,) float64 and found (l, 4) int64 (place in ``features``, bin, left g, left h) get the
+    best, the first of equals; gains must come in as what a split has to exceed.
     """
     lines = totals.shape[0]
     unit_g, unit_h, ridge, least_h, signed = units[0], units[1], rule[0], rule[1], rule[5]
+    least_rows = np.int64(rule[3])
     some_may_not = may.shape[0] > 0
-    # What the loop reads and writes of a line lies in one cache line: sums, totals, bin.
+    # What the loop reads and writes of a line lies in one cache line: sums, totals, bin, rows.
     state = np.zeros((lines, 8), np.int64)
     touched, parents = np.empty(lines, np.int64), np.empty(lines, np.float64)
     for line in range(lines):
         state[line, _TOTAL_G], state[line, _TOTAL_H], state[line, _AT] = totals[line, 0], totals[line, 1], -1
+        state[line, _TOTAL_N] = totals[line, 2]
         g, h = totals[line, 0] * unit_g, totals[line, 1] * unit_h
         parents[line] = g * g / (h + ridge)
     for j in range(first, last):
@@ -115,7 +124,7 @@ def search(column_start, row, column_bin, default, features, first, last, packed
                 if before < 0:
                     touched[count] = line
                     count += 1
-                    state[line, _G] = state[line, _H] = 0
+                    state[line, _G] = state[line, _H] = state[line, _N] = 0
                 elif b != before:
                     g, h = state[line, _G], state[line, _H]
                     lg = state[line, _TOTAL_G] - g if from_top else g
@@ -127,13 +136,17 @@ def search(column_start, row, column_bin, default, features, first, last, packed
                     cut = b if from_top else before
                     if some_may_not and not may[line, j]:
                         gain = -1.0
-                    if gain > gains[line] or (gain == gains[line] and found[line, 0] == j and cut < found[line, 1]):
+                    better = gain > gains[line] or (
+                        gain == gains[line] and found[line, 0] == j and cut < found[line, 1]
+                    )
+                    if better and _enough(state[line, _N], state[line, _TOTAL_N], least_rows):
                         gains[line] = gain
                         found[line, 0], found[line, 1], found[line, 2], found[line, 3] = j, cut, lg, lh
                 state[line, _AT] = b
                 pair = packed[at_row]
                 state[line, _G] += pair >> 32
                 state[line, _H] += pair & _LOW
+                state[line, _N] += 1
             for i in range(count):  # the last cut of each line: at the default bin, or below it
                 line = np.uint64(touched[i])
                 g, h = state[line, _G], state[line, _H]
@@ -146,7 +159,8 @@ def search(column_start, row, column_bin, default, features, first, last, packed
                 cut = zero if from_top else state[line, _AT]
                 if some_may_not and not may[line, j]:
                     gain = -1.0
-                if gain > gains[line] or (gain == gains[line] and found[line, 0] == j and cut < found[line, 1]):
+                better = gain > gains[line] or (gain == gains[line] and found[line, 0] == j and cut < found[line, 1])
+                if better and _enough(state[line, _N], state[line, _TOTAL_N], least_rows):
                     gains[line] = gain
                     found[line, 0], found[line, 1], found[line, 2], found[line, 3] = j, cut, lg, lh
                 state[line, _AT] = -1

@@ -107,6 +107,18 @@ def test_wide_sparse_rows(learners: Selection) -> None:
             assert model_bytes(boost(recipe, data, TEAMS[threads], seed=seed)) == expected
 
 
+@pytest.mark.parametrize("growth", [DepthWise(Limits(8, 3, 4)), LeafWise(Limits(6, 4, 7))], ids=["levels", "leaves"])
+def test_wide_sparse_rows_of_leaves_with_least_numbers_of_rows(growth: Any) -> None:
+    recipe = Recipe(losses.Logistic(), 4, 0.5, growth)
+    for seed in range(3):
+        data = wide(seed)
+        expected = model_bytes(boost(recipe, data, Reference(), seed=seed))
+        any_leaf = replace(recipe, growth=type(growth)(replace(growth.limits, min_samples_leaf=1)))
+        assert expected != model_bytes(boost(any_leaf, data, TEAMS[1], seed=seed))
+        for threads in (1, 3):
+            assert model_bytes(boost(recipe, data, TEAMS[threads], seed=seed)) == expected
+
+
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("seed", range(5))
 def test_stumps_of_one_value_of_categories(seed: int, machine: str) -> None:

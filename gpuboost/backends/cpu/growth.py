@@ -87,7 +87,7 @@ def _differ_by_streams(one: Candidates, other: Candidates) -> bool:
 
 def _restricts_cuts(candidates: Candidates, limits: Limits) -> bool:
     """True if not every cut may split a node, or if more than the gain chooses, so that columns are not searched."""
-    by_limits = limits.min_samples_leaf > 1 or limits.symmetric or limits.bounded or limits.forced is not None
+    by_limits = limits.symmetric or limits.bounded or limits.forced is not None
     return by_limits or candidates.root is not None or candidates.chooses_by_more or candidates.cuts is not None
 
 

@@ -289,7 +289,8 @@ class Search:
         lines = lines[node[lines, table.STATE] == table.NEW]
         line_of_row = np.empty(rows.bins.shape[0], np.int32)
         columns.lines_of_rows(node, lines, rows.rows, line_of_row)
-        totals = _sums_of(node[lines])
+        of_lines = node[lines]
+        totals = np.column_stack([_sums_of(of_lines), of_lines[:, table.END] - of_lines[:, table.BEGIN]])
         parents = (totals[:, 0] * self.units[0]) ** 2 / (totals[:, 1] * self.units[1] + self._limits.reg_lambda)
         entries = stored.start[layout.features + 1] - stored.start[layout.features]
         bounds = even(np.concatenate([[0], np.cumsum(entries)]), size)
