@@ -17,6 +17,7 @@ from gpuboost.execution import Replay
 from gpuboost.records import dataclass
 from gpuboost.training import job as preparation
 from gpuboost.training.init_model import Start
+from gpuboost.training.monitoring import LEAST_SHARE
 from gpuboost.training.parameters import automatic
 from gpuboost.training.parameters.automatic import is_asked, is_auto
 from gpuboost.training.parameters.seeds import seed_of
@@ -77,7 +78,10 @@ def resolved(
         return Resolved(alone)
     _check(params, start)
     begun, seed = time.perf_counter(), seed_of(params["random_state"])
-    rounds, curves = _chosen({**_stopping(known), "random_state": seed}, rows, target)
+    stopping = {**_stopping(known), "random_state": seed}
+    if params["early_stopping_rounds"] is None:  # of the user's own rule not
+        stopping[LEAST_SHARE] = automatic.LEAST_SHARE
+    rounds, curves = _chosen(stopping, rows, target)
     seconds = time.perf_counter() - begun
     return Resolved({**alone, "n_estimators": rounds, "random_state": seed}, curves, seconds)
 

@@ -16,10 +16,14 @@ from gpuboost.losses.protocol import Loss, is_list_loss
 from gpuboost.records import dataclass
 from gpuboost.training.parameters.values import integer
 from gpuboost.watch.callbacks import as_watcher
+from gpuboost.watch.checkpoint import Checkpoint
 from gpuboost.watch.early_stopping import EarlyStopping
 from gpuboost.watch.history import History
 from gpuboost.watch.progress import ProgressBar
 from gpuboost.watch.record import Watcher
+
+LEAST_SHARE = "least_share"
+"""Entry of the parameters of a fit that only finds out the number of rounds; see ``EarlyStopping.with_least_share``"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +58,8 @@ class Monitoring:
         history = History()
         watchers = [history, *_callbacks(params["callbacks"])]
         if params["early_stopping_rounds"] is not None:
-            watchers.append(EarlyStopping(integer("early_stopping_rounds", params["early_stopping_rounds"], 1)))
+            rule = EarlyStopping(integer("early_stopping_rounds", params["early_stopping_rounds"], 1))
+            watchers.append(rule.with_least_share(params.get(LEAST_SHARE, 0.0)))
         stoppers = [watcher for watcher in watchers if isinstance(watcher, EarlyStopping)]
         if len(stoppers) > 1:
             raise RecipeError("early_stopping_rounds: one rule decides when to stop; callbacks hold another one.")
@@ -66,6 +71,11 @@ class Monitoring:
         return cls(fit_metrics, history, stoppers[0] if stoppers else None, tuple(watchers))
 
     @property
+    def writes_checkpoints(self) -> bool:
+        """True if one of the watchers saves the state of the fit."""
+        return any(isinstance(watcher, Checkpoint) for watcher in self.watchers)
+
+    @property
     def means(self) -> tuple[Loss, ...]:
         """Losses whose means are metrics, which a backend computes."""
         listed = [metric if metric.each is None else metric.each for metric in self.metrics]
@@ -75,7 +85,7 @@ class Monitoring:
         """The same for rounds of this many sequences in turn: ``early_stopping_rounds`` counts rounds of each."""
         if sequences == 1 or self.stopping is None or self.given_stopping:
             return self
-        stopping = EarlyStopping(self.stopping.rounds * sequences, self.stopping.min_delta)
+        stopping = self.stopping.with_rounds(self.stopping.rounds * sequences)
         watchers = tuple(stopping if watcher is self.stopping else watcher for watcher in self.watchers)
         return replace(self, stopping=stopping, watchers=watchers)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from copy import copy
 from typing import Any
 
 from gpuboost.arguments import is_integer, is_real
@@ -40,6 +41,7 @@ class EarlyStopping:
                 raise RecipeError(f"{name}: must be a name or None; got {value!r}.")
         self.min_delta = min_delta
         self.metric, self.data = metric, data
+        self.least_share = 0.0
         self._forget()
 
     def __repr__(self) -> str:
@@ -48,9 +50,22 @@ class EarlyStopping:
         return f"EarlyStopping(rounds={self.rounds}, min_delta={self.min_delta}{more})"
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update({"metric": None, "data": None} | state)  # older pickles lack them
+        self.__dict__.update({"metric": None, "data": None, "least_share": 0.0} | state)  # older pickles lack them
+
+    def with_least_share(self, share: float) -> EarlyStopping:
+        """The same rule, by which a new best is better by more than this share of the first value, too."""
+        rule = copy(self)
+        rule.least_share = share
+        return rule
+
+    def with_rounds(self, rounds: int) -> EarlyStopping:
+        """The same rule with another patience."""
+        rule = copy(self)
+        rule.rounds = rounds
+        return rule
 
     def _forget(self) -> None:
+        self._least_gain = self.min_delta
         self.best_score: float | None = None
         self.best_rounds: int | None = None  # rounds of the ensemble when it was best
         self.worse_in_a_row = 0
@@ -82,9 +97,10 @@ class EarlyStopping:
 
     def _is_new_best(self, value: float) -> bool:
         if self.best_score is None:
+            self._least_gain = max(self.min_delta, self.least_share * abs(value))
             return True
         gain = value - self.best_score if self._greater_is_better else self.best_score - value
-        return gain > self.min_delta
+        return gain > self._least_gain
 
     def end(self) -> None:
         """Do nothing: no resource is held."""

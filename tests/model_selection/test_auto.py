@@ -288,3 +288,20 @@ def test_the_preset_best_of_many_classes(noisy: Any) -> None:
     assert (model.growth, model.multi_output, model.min_child_weight) == ("depthwise", "one_tree", 0.0)
     shapes = [tree.nodes.feature.tobytes() for tree in model.ensemble_.trees]
     assert len(set(shapes[:5])) == 1
+
+
+@pytest.mark.parametrize("n", [4, 10, 30])
+def test_rows_without_noise_have_some_hundred_rounds(n: int, rng: np.random.Generator) -> None:
+    x = rng.normal(size=(n, 2))
+    assert gb.GradientBoostingRegressor(n_estimators="auto", random_state=0, n_jobs=1).fit(x, x[:, 0]).n_iter_ < 700
+
+
+def test_the_users_own_rule_has_no_least_gain() -> None:
+    x = np.repeat([0.0, 1.0], 40)[:, None]
+    few = {**FEW, "learning_rate": 0.3, "early_stopping_rounds": 5, "reg_lambda": 0.0}
+    rule = gb.callbacks.EarlyStopping(5).with_least_share(1e-2)
+    assert rule.with_rounds(7).rounds == 7
+    assert rule.rounds == 5
+    own = gb.GradientBoostingRegressor(**few).fit(x, x[:, 0]).n_iter_
+    stopped = gb.GradientBoostingRegressor(**few | {"early_stopping_rounds": None, "callbacks": [rule]})
+    assert stopped.fit(x, x[:, 0]).n_iter_ < own

@@ -30,6 +30,10 @@ PRODUCT, OF_ROWS, STEEPEST = 10.0, 10_000, 0.3
 PATIENCE = 3.0
 """Learning rate times the rounds to wait for a new best."""
 
+LEAST_SHARE = 1e-5
+"""Least gain of a new best while a fit waits for one, as a share of the first value: a few rows, or rows without noise,
+are fitted better and better for thousands of rounds, by less and less."""
+
 
 def is_auto(value: Any) -> bool:
     """True for the text ``"auto"``."""
