@@ -20,7 +20,7 @@ from gpuboost.execution import Execution, Log, log_of
 from gpuboost.model import strict_json as strict
 from gpuboost.recipe import Recipe
 from gpuboost.records import dataclass
-from gpuboost.types import Built, Pairs
+from gpuboost.types import Built, DeviceMatrix, Pairs
 from gpuboost.watch.history import History
 from gpuboost.watch.record import Evals, Plan
 
@@ -33,7 +33,12 @@ KEYS = {"seed", "first", "data", "evals", "log"}
 NOTHING = Log(())
 
 Fingerprint = tuple[int, int, int]
-"""Rows, features, and a checksum of target and weights; of a Langevin chain, of X too"""
+"""Rows, features, and a checksum of target and weights. X has a checksum of its own in the bits above the lowest 32, 0
+if it is not known; that of a Langevin chain is one of target, weights and X."""
+
+_LOW = 32  # bits of the checksum of target and weights
+_HIGH = 30  # bits of that of X, so that both are below the largest number of a file, 2**62
+_BLOCK = 1 << 18  # values of X that are converted at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,16 +129,20 @@ class CheckpointState:
             )
 
     def check_data(self, *data: Fingerprint) -> None:
-        """Refuse other data than those of the interrupted fit. data: ``fingerprint``, with and without X.
+        """Refuse other data than those of the interrupted fit. data: its possible fingerprints, the likely one first.
+
+        A checksum of X is compared if both have one: files of earlier versions have none.
 
         Raises
         ------
         InputError
             If the data differ.
         """
-        if self.data not in data:
-            names = ("rows", "features", "checksum of target and weights")
-            seen = "; ".join(f"{name}: {a} then, {b} now" for name, a, b in zip(names, self.data, data[0], strict=True))
+        then, found = _parts(self.data), [_parts(given) for given in data]
+        if not any(then[:3] == now[:3] and (then[3] == now[3] or not (then[3] and now[3])) for now in found):
+            names = ("rows", "features", "checksum of target and weights", "checksum of X")
+            pairs = list(zip(names, then, found[0], strict=True))[: 4 if then[3] and found[0][3] else 3]
+            seen = "; ".join(f"{name}: {a} then, {b} now" for name, a, b in pairs)
             raise InputError(f"resume_from: these are not the data that the fit began with; {seen}.")
 
 
@@ -171,8 +180,47 @@ def fingerprint(
     return len(y), n_features, checksum
 
 
-def fingerprint_with_values(data: Fingerprint, x: Any) -> Fingerprint:
-    """A fingerprint whose checksum is of X too, where X is in the host's memory. x: array, or scipy sparse matrix."""
+def _parts(data: Fingerprint) -> tuple[int, int, int, int]:
+    """Rows, features, the checksum of target and weights, and that of X."""
+    return data[0], data[1], data[2] % (1 << _LOW), data[2] >> _LOW
+
+
+def fingerprint_beside_values(data: Fingerprint, x: Any) -> Fingerprint:
+    """A fingerprint with a checksum of X beside the other one; without, if the rows are in files.
+
+    Equal numbers have equal checksums, in any float dtype and order of memory, and on a GPU.
+
+    x: (n, d) array, scipy CSR matrix or matrix on a device
+    """
+    if hasattr(x, "indptr"):
+        checksum = 0
+        for part, kind in ((x.data, np.float64), (x.indices, np.int64), (x.indptr, np.int64)):
+            for start in range(0, len(part), _BLOCK):
+                checksum = _checksum(part[start : start + _BLOCK].astype(kind), checksum)
+    elif isinstance(x, (np.ndarray, DeviceMatrix)):
+        checksum, height = 0, max(1, _BLOCK // x.shape[1])
+        for top in range(0, x.shape[0], height):
+            rows = slice(top, min(top + height, x.shape[0]))
+            block = x[rows] if isinstance(x, np.ndarray) else x.host_rows(np.arange(rows.start, rows.stop))
+            checksum = _checksum(np.array(block, np.float64, order="C"), checksum)
+    else:
+        return data
+    return data[0], data[1], data[2] | checksum % (1 << _HIGH) << _LOW
+
+
+def _checksum(block: NDArray[Any], before: int) -> int:
+    """CRC-32 of an array that may be written to, continued from ``before``: one zero, one NaN."""
+    if block.dtype.kind == "f":
+        block += 0.0  # of -0.0, 0.0
+        np.copyto(block, np.nan, where=np.isnan(block))
+    return crc32(block.data, before)
+
+
+def fingerprint_of_chain(data: Fingerprint, x: Any) -> Fingerprint:
+    """A fingerprint whose checksum is of X too, where X is in the host's memory. x: array, or scipy sparse matrix.
+
+    Model files of chains hold it.
+    """
     parts = [getattr(x, name) for name in ("data", "indices", "indptr")] if hasattr(x, "indptr") else [x]
     if not all(isinstance(part, np.ndarray) for part in parts):
         return data

@@ -18,7 +18,13 @@ from gpuboost.data.tables import as_table
 from gpuboost.errors import InputError, RecipeError
 from gpuboost.langevin import Langevin
 from gpuboost.recipe import Recipe
-from gpuboost.training.checkpoint import CheckpointState, Fingerprint, fingerprint, fingerprint_with_values
+from gpuboost.training.checkpoint import (
+    CheckpointState,
+    Fingerprint,
+    fingerprint,
+    fingerprint_beside_values,
+    fingerprint_of_chain,
+)
 from gpuboost.training.checks import (
     check_custom_loss,
     check_of_metrics,
@@ -76,7 +82,7 @@ def job(
     monitoring = Monitoring.of(params, target.loss)
     check_rows_of(recipe.sampling, len(target.y))
     inputs = features(params, rows.x, target.rows.weight, start, threads)
-    run = _with_values(run, plain, recipe, inputs, start)
+    run = _with_values(run, plain, recipe, inputs, start, writes=monitoring.writes_checkpoints)
     recipe = with_numbers(recipe, inputs.columns.names)
     on = "cpu" if choice.name == GPUS else choice.name  # the driver of shards encodes, and keeps the eval sets
     grouping = GroupingOptions(run.seed, threads, uploader(on))
@@ -169,19 +175,24 @@ def _initial_state(
         return CheckpointState(seed_of_run(params), first, data), data
     start.run.check(written(start.params), written(params), params["random_state"])
     if params.get("langevin") is None:
-        start.run.check_data(data)
+        start.run.check_data(data)  # before X, which may be of another shape, is encoded
     return start.run, data
 
 
 def _with_values(
-    run: CheckpointState, plain: Fingerprint, recipe: Recipe, inputs: Features, start: Start | None
-) -> CheckpointState:
-    """The state with a checksum of X too, if it is of a chain, whose law depends on the rows."""
-    if not isinstance(recipe.langevin, Langevin):
+    run: CheckpointState, plain: Fingerprint, recipe: Recipe, inputs: Features, start: Start | None, *, writes: bool
+) -> CheckpointState:  # fmt: skip
+    """The state with a checksum of X too, if it is of a chain, whose law depends on the rows, or may be resumed.
+
+    writes: True if the fit writes checkpoints.
+    """
+    resumed = None if start is None else start.run
+    is_chain = isinstance(recipe.langevin, Langevin)
+    if not (is_chain or writes or resumed is not None):
         return run
-    data = fingerprint_with_values(plain, inputs.x)
-    if start is not None and start.run is not None:
-        start.run.check_data(data, plain)  # files of earlier versions have no checksum of X
+    data = (fingerprint_of_chain if is_chain else fingerprint_beside_values)(plain, inputs.x)
+    if resumed is not None:  # files of earlier versions have no checksum of X
+        resumed.check_data(*((data, plain) if is_chain else (data,)))
     return replace(run, data=data)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from gpuboost.errors import RecipeError
 from gpuboost.storage import checked_path
+from gpuboost.types import Ensemble
 from gpuboost.watch.record import Plan, Round
 
 
@@ -31,6 +32,8 @@ class Checkpoint:
         self.every = every
         self._last: Round | None = None
         self._saved = True
+        self._write: Callable[..., None] = _not_begun
+        self._restore: Callable[[], object] = _nothing
 
     def __repr__(self) -> str:
         return f"Checkpoint({str(self.path)!r}, every={self.every})"
@@ -54,7 +57,10 @@ class Checkpoint:
             if self._last is not None and not self._saved:
                 self._save(self._last)
         finally:
-            self._restore()
+            self._last = None  # a round holds the model, and functions of the fit, which cannot be pickled
+            self._write, restore = _not_begun, self._restore
+            self._restore = _nothing
+            restore()
 
     def _save(self, record: Round) -> None:
         self._write(record.ensemble, str(self.path))
@@ -81,3 +87,8 @@ def _exit(number: int, frame: object) -> None:
 
 def _nothing() -> None:
     pass
+
+
+def _not_begun(ensemble: Ensemble, path: str) -> None:
+    """Placeholder for the function of a fit that writes its model."""
+    raise RuntimeError(f"no fit is running whose model could be written to {path}")

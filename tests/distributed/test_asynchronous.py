@@ -248,6 +248,7 @@ def test_what_a_fit_cannot_go_on_with(tmp_path: Path) -> None:
     refused(RecipeError, r"^n_estimators: .* holds 10 rounds, and 9", regressor(n_estimators=9))
     refused(InputError, r"checksum of target and weights: \d+ then, \d+ now", y=Y + 1.0)
     refused(InputError, r"rows: 500 then, 400 now", X=X[:400], y=Y[:400])
+    refused(InputError, r"checksum of X: \d+ then, \d+ now", X=X[::-1])
     refused(RecipeError, "it watched", eval_set=None)
     refused(RecipeError, "eval_metric was None and is 'mae'", regressor(eval_metric="mae"))
     refused(RecipeError, "init_model must be None", init_model=regressor().fit(X, Y))
