@@ -73,13 +73,15 @@ def _digest():
 
 
 def note(what):
-    """Remember in the folder that this version's kernels for ``what`` are there."""
-    (Path(usable_folder()) / noted_name(what)).touch()
+    """Remember in the folder, if there is one, that this version's kernels for ``what`` are there."""
+    if folder := usable_folder():
+        (Path(folder) / noted_name(what)).touch()
 
 
 def is_noted(what):
     """True if they were noted. Only a hint: another processor needs its own."""
-    return (Path(usable_folder()) / noted_name(what)).exists()
+    folder = usable_folder()
+    return bool(folder) and (Path(folder) / noted_name(what)).exists()
 
 
 def noted_name(what):

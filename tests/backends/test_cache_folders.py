@@ -12,6 +12,7 @@ import pytest
 
 import gpuboost
 from gpuboost import kernels
+from gpuboost.kernels.disk_cache import folders
 
 LOAD = """
 import warnings
@@ -99,3 +100,12 @@ print(len(caught), caught[0].message)
     said = folder_used(site, code, GPUBOOST_CACHE_DIR=str(tmp_path / "file"))
     assert said.startswith("1 gpuboost compiles its kernels in every process")
     assert "GPUBOOST_CACHE_DIR" in said
+
+
+def test_nothing_is_noted_where_no_folder_can_be_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(folders, "usable_folder", lambda: "")
+    folders.note("small-numeric")
+    assert not any(tmp_path.iterdir())
+    (tmp_path / folders.noted_name("small-numeric")).touch()
+    assert not folders.is_noted("small-numeric")
