@@ -13,7 +13,7 @@ from gpuboost.arguments import is_real
 from gpuboost.data.categories import Category, category_codes, learn_categories, numbers
 from gpuboost.data.encoded_columns import EncodedColumn, TargetStatistics
 from gpuboost.data.missing import marked
-from gpuboost.data.tables import Column, Table, as_floats, as_table, fits_float32, refuse_infinite
+from gpuboost.data.tables import Column, Table, as_floats, as_table, fits_float32, refuse_infinite, warn_of_equal_floats
 from gpuboost.data.text_columns import categories_by_dtype
 from gpuboost.errors import InputError
 from gpuboost.records import dataclass, restored
@@ -63,6 +63,7 @@ class Columns:
                 f"categorical_features: columns of a sparse matrix cannot be categorical, since what is not stored "
                 f"is 0; got {table.label(int(np.argmax(wanted)))}. Give the data dense, or one-hot encoded."
             )
+        warn_of_equal_floats(table, wanted)
         categories = tuple(
             learn_categories(table.column(f), table.label(f)) if wanted[f] else None for f in range(table.shape[1])
         )

@@ -7,6 +7,7 @@ imported already: no pandas object exists in a process that has not imported pan
 from __future__ import annotations
 
 import sys
+import warnings
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NoReturn
@@ -154,6 +155,43 @@ def refuse_infinite(x: Any, table: Table) -> None:
                 entry = top + int(np.argmax(infinite))
                 row, f = int(np.searchsorted(x.indptr, entry, side="right")) - 1, int(x.indices[entry])
             _refuse(row, f, table, "-inf" if x[row, f] < 0 else "inf")
+
+
+def warn_of_equal_floats(table: Table, is_categorical: NDArray[np.bool_]) -> None:
+    """Warn of the first numeric column with different whole numbers that are one number as float64."""
+    if table.is_sparse or table.on_device or (table.matrix is not None and not _may_exceed(table.matrix)):
+        return
+    for f in np.flatnonzero(~is_categorical).tolist():
+        column = table.column(f)
+        pair = None if column.levels is not None else _equal_floats(column.values)
+        if pair is not None:
+            warnings.warn(
+                f"X: {table.label(f)} has whole numbers beyond 2**53 of which several are one number as float64, such "
+                f"as {pair[0]} and {pair[1]}: no split tells them apart. Subtract the least of them, or name the "
+                "column in categorical_features if they are ids.",
+                stacklevel=2,
+            )
+            return
+
+
+def _equal_floats(values: NDArray[Any]) -> tuple[int, int] | None:
+    """Two different whole numbers that are the same float64, if there are any. values: (n,) numbers, or objects"""
+    if values.dtype == object:
+        large = {value for value in values.tolist() if type(value) is int and MOST_EXACT <= abs(value) < 2**1023}
+        distinct = np.array(sorted(large), dtype=object)
+    elif _may_exceed(values):
+        distinct = np.unique(values)
+    else:
+        return None
+    same = np.flatnonzero(np.diff(distinct.astype(np.float64)) == 0.0)
+    return (int(distinct[same[0]]), int(distinct[same[0] + 1])) if len(same) else None
+
+
+def _may_exceed(values: NDArray[Any]) -> bool:
+    """True if an array of 64-bit integers has some beyond 2**53."""
+    if values.dtype.kind not in "iu" or values.dtype.itemsize < 8:
+        return False
+    return bool(int(values.max()) > MOST_EXACT or int(values.min()) < -MOST_EXACT)
 
 
 def _refuse(row: int, f: int, table: Table, value: str = "one") -> NoReturn:

@@ -246,6 +246,11 @@ def _with_class_weight(
 
 def _coded(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
     """(K,) sorted classes, and (n,) the index of each label among them."""
+    if y.dtype.kind in "mM" or (y.dtype.kind == "f" and y.dtype.itemsize > 8):
+        raise InputError(
+            f"y: labels are text or numbers of up to 64 bits, which a model file holds; got {y.dtype}. Give text of "
+            "them: y.astype(str)."
+        )
     coded = whole_labels(y)
     if coded is not None and 2 * len(coded[0]) <= len(y):  # of more classes than that, scikit-learn has a warning
         return coded
