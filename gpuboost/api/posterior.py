@@ -88,8 +88,9 @@ class PosteriorMixin(ABC):
         Uncertainty
             ``mean`` of the draws, and ``total = data + knowledge``. For classes entropies and mutual information in
             nats; for numbers variances: ``data`` is the noise that the loss assumes (``GaussianNLL`` learns it; 1 / T
-            for the squared error; NaN if the loss has no noise model), ``knowledge`` the draws' disagreement. Of k
-            targets or labels each is (n, k).
+            for the squared error; NaN if the loss has no noise model), ``knowledge`` the draws' disagreement, their
+            variance divided by their number (``predict_interval`` divides by one less). Of k targets or labels each is
+            (n, k).
         """
         members = self.posterior_members(X, samples, burn_in)
         return uncertainty(self.loss_, members, self._temperature())

@@ -30,6 +30,10 @@ Floats = NDArray[np.float64]
 class Uncertainty:
     """Uncertainty of each row: entropies and mutual information in nats for classes, variances for numbers.
 
+    Variances are those of the members as they are, divided by their number: ``total`` is then the variance of their
+    mixture, as the entropies are those of its probabilities. Intervals estimate the variance of the posterior, of which
+    the members are a sample, and divide by one less.
+
     ``data``, and with it ``total``, is NaN if the loss has no model of the noise. Of k targets or labels all are
     (n, k), and the mean of a label is its probability.
     """
@@ -87,6 +91,7 @@ def interval(loss: Loss, members: Array, coverage: float, kind: str, temperature
         rule = "an interval of observations needs normal noise" if kind == "observation" else "it has several scores"
         raise InputError(f"kind: {rule}; loss {loss.name!r} is another. Use predict_uncertainty.")
     scores = members[:, 0]
+    # the members are a sample of the posterior: divided by their number, it would be too small on average
     variance = scores.var(axis=0, ddof=1 if len(scores) > 1 else 0)
     if kind == "observation":
         variance = variance + _noise(loss, members, scores, temperature)

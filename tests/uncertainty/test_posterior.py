@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import ndtri
 from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 
 import gpuboost as gb
 from gpuboost.errors import InputError, OutsideTheoryWarning, RecipeError
+from gpuboost.posterior.uncertainty import interval, uncertainty
 
 Array = np.ndarray
 
@@ -176,3 +178,12 @@ def test_more_draws_than_rounds_are_refused(regression_data: tuple[Array, Array]
     x, y = regression_data
     with pytest.raises(InputError, match="samples: 40 members need 40 rounds after the burn-in"):
         regressor().fit(x, y).predict_uncertainty(x, samples=40)
+
+
+def test_the_variances_of_uncertainty_and_of_intervals() -> None:
+    loss, members = gb.losses.SquaredError(), np.array([1.0, 2.0, 6.0]).reshape(3, 1, 1)
+    found = uncertainty(loss, members, temperature=4.0)
+    assert found.knowledge == members.var()
+    assert found.total == members.var() + 0.25
+    low, high = interval(loss, members, 0.9, "mean")[0]
+    np.testing.assert_allclose(high - low, 2.0 * ndtri(0.95) * members.std(ddof=1), rtol=1e-12)
