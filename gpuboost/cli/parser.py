@@ -67,6 +67,8 @@ def _add_separator(command: argparse.ArgumentParser) -> None:
     text = "character between the fields of a text file, or tab; a comma by default, a tab in .tsv"
     command.add_argument("--sep", type=_separator, metavar="CHARACTER", help=text)
     command.add_argument("--decimal", choices=(".", ","), help="decimal point of a text file; a point by default")
+    text = "character between the thousands of numbers in a text file, as in 1.234,5; none by default"
+    command.add_argument("--thousands", choices=(",", ".", "'", " ", "_"), help=text)
     command.add_argument("--format", choices=FORMATS, help="of the table, whatever the name of the file ends in")
 
 

@@ -23,7 +23,8 @@ def run(options: argparse.Namespace) -> int:
     model: Any = gpuboost.load_model(options.model)
     _check(options, model)
     form = {"kind": options.format, "one_based": _counts_from_one(model), "text": _text_columns(model)}
-    form |= {"n_features": model.n_features_in_, "separator": options.sep, "decimal": options.decimal}
+    form |= {"n_features": model.n_features_in_, "separator": options.sep}
+    form |= {"decimal": options.decimal, "thousands": options.thousands}
     rows = read(options.data, offset=options.offset, **form)
     x = _columns(model, rows.x, options.data)
     offset = {} if rows.offset is None else {"init_score": rows.offset}

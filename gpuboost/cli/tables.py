@@ -86,7 +86,7 @@ def read(
     **form: Any,
 ) -> InputTable:
     """The rows of a file. InputError if it cannot be read or lacks a column. form: ``kind``, ``one_based``, ``text``,
-    ``decimal``.
+    ``decimal``, ``thousands``.
 
     target: a column, or several, which must hold numbers.
     """

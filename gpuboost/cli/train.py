@@ -147,7 +147,8 @@ def _read(path: str, options: argparse.Namespace, like: InputTable | None = None
     if options.target and options.targets:
         raise InputError("--targets: names every column to learn; leave --target out.")
     columns = options.targets or options.target, options.weight, options.categorical
-    n_features, form = None, {"kind": options.format, "one_based": None, "decimal": options.decimal}
+    form = {"kind": options.format, "one_based": None, "decimal": options.decimal, "thousands": options.thousands}
+    n_features = None
     if like is not None:
         n_features = like.x.shape[1]
         form |= {"one_based": names_of(like.x) is not None, "text": text_columns(like, options.target)}

@@ -96,7 +96,8 @@ def _refuse_numbers(distinct: list[str], label: str) -> None:
     written, convert = "", "Convert it, with pandas.to_numeric(..., errors='coerce') for instance"
     if with_commas:
         written, marks = _of_commas(with_commas)
-        command = " (--decimal , of the command line)" if "decimal" in marks else ""
+        options = " ".join(f"--{name} {mark}" for name, mark in re.findall(r'(\w+)="(.)"', marks))
+        command = "" if " or " in marks else f" ({options} of the command line)"
         convert = f"Read the file with pandas.read_csv(..., {marks}){command}, or convert the column"
     raise InputError(
         f"X: {label} must hold numbers or be declared categorical; it holds text that reads as numbers"

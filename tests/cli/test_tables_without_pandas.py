@@ -76,6 +76,7 @@ def test_text_stays_text_in_a_file_where_it_looks_like_numbers(
     [
         (["1.5", "-2", "?", "30"], "'a' must hold numbers or be declared categorical; .* '?1.5'? beside '\\?'"),
         (['"1,5"', '"2,75"'], "with decimal commas.*--decimal , of the command line"),
+        (['"1.001,5"', '"2.000,75"'], r"with decimal commas.*\(--decimal , --thousands \. of the command line\)"),
         (["such a nice small flat {}", "and a large one for {}"], "'a' must hold numbers or categories; .* free text"),
     ],
 )
@@ -116,6 +117,52 @@ def test_decimal_commas(
     expected = gb.GradientBoostingRegressor(n_estimators=4, max_depth=3, random_state=1)
     rows = FLATS.drop(columns="rent").replace({"town": {"NA": None}})
     assert np.array_equal(np.loadtxt(out, skiprows=1), expected.fit(rows, FLATS["rent"]).predict(rows))
+
+
+@pytest.mark.parametrize("without", [False, True])
+@pytest.mark.parametrize(("mark", "point"), [(".", ","), (",", "."), ("'", "."), ("_", ".")])
+def test_thousands(mark: str, point: str, without: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if without:
+        monkeypatch.setattr(files, "find_spec", lambda name: None)
+    path = tmp_path / "a.csv"
+
+    def written(value: float) -> str:
+        return f"{value:,.2f}".replace(".", "?").replace(",", mark).replace("?", point)
+
+    values = [1234567.25, -1000.0, 12.5]
+    lines = [f"{written(value)};{int(value):,};12{mark}34;{written(value)}".replace(",", mark) if point == "." else
+             f"{written(value)};{int(value)};12{mark}34;{written(value)}" for value in values]  # fmt: skip
+    path.write_text("\n".join(["a;whole;no;y", *lines, f";1{mark}000;x;0{point}5"]))
+    x, y, _, _ = files.read_table(path, "y", separator=";", decimal=point, thousands=mark)
+    table = as_table(x)
+    assert y.tolist() == [*values, 0.5]
+    assert np.array_equal(table.column(0).values, [*values, np.nan], equal_nan=True)
+    assert table.column(1).values.dtype == np.int64
+    assert table.column(1).values.tolist() == [1234567, -1000, 12, 1000]
+    assert not table.column(2).is_numeric  # pandas' ``thousands`` makes 1234 of 12.34
+
+
+def test_thousands_that_cannot_be_set_apart_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("a,y\n1,2\n")
+    for form, words in (
+        (["--thousands", ","], "thousands: ',' separates the fields"),
+        (["--thousands", "."], "thousands: '.' is the decimal point"),
+        (["--format", "libsvm", "--thousands", "."], "thousands: is of CSV and TSV"),
+    ):
+        assert main(["train", str(path), "--target", "y", *form]) == 2
+        assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("without", [False, True])
+def test_an_underscore_is_no_mark_of_thousands_unless_named(
+    without: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if without:
+        monkeypatch.setattr(files, "find_spec", lambda name: None)
+    path = tmp_path / "a.csv"
+    path.write_text("a,y\n1_000,2\n2_000,3\n")
+    assert not as_table(files.read_table(path, "y")[0]).column(0).is_numeric
 
 
 def test_decimal_commas_that_separate_fields_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

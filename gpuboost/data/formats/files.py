@@ -26,6 +26,7 @@ from gpuboost.data.formats.text_table import (
     uneven,
     unreadable,
 )
+from gpuboost.data.formats.thousands import numbers_of
 from gpuboost.data.tables import Table
 from gpuboost.data.text_columns import reads_as_number
 from gpuboost.errors import InputError
@@ -53,6 +54,7 @@ def read_table(
     one_based: bool | None = False,
     text: Sequence[str] = (),
     decimal: str | None = None,
+    thousands: str | None = None,
 ) -> Read:
     """(X, y, weight, group); the last three are None where the file or the call names none.
 
@@ -75,7 +77,7 @@ def read_table(
     one_based : True if the indices of a LIBSVM file start at 1; None: if it has ``qid:`` and no index 0
     text : names of columns of CSV and TSV that hold text, read exactly as written where they look like numbers, too;
         those that the file does not have are left out
-    decimal : decimal point of CSV and TSV, as in pandas; None for a point
+    decimal, thousands : decimal point and mark of thousands of CSV and TSV; None for a point, and for no mark
 
     Raises
     ------
@@ -85,9 +87,9 @@ def read_table(
     """
     path = Path(path)
     ending = _ending(path, kind if separator is None else None)
-    separator = _separator_of(separator, decimal, path, ending)
+    separator = _separator_of(separator, decimal, thousands, path, ending)
     if separator is not None:
-        frame = _read_text(path, separator, text, decimal or ".")
+        frame = _with_thousands(_read_text(path, separator, text, decimal or "."), text, thousands, decimal or ".")
     elif ending in _LIBSVM:
         if weight or group or categorical:
             raise InputError(f"{path}: a LIBSVM file has no column names; leave weight, group and categorical out.")
@@ -111,9 +113,9 @@ def _ending(path: Path, kind: str | None) -> str:
     return "".join(endings[-2:-1] if endings and endings[-1] in _COMPRESSED else endings[-1:])
 
 
-def _separator_of(given: str | None, decimal: str | None, path: Path, ending: str) -> str | None:
-    """The character between the fields of a text file; None for other files. InputError if it, or the decimal point,
-    cannot be that of the file."""
+def _separator_of(given: str | None, decimal: str | None, thousands: str | None, path: Path, ending: str) -> str | None:
+    """The character between the fields of a text file; None for other files. InputError if it, the decimal point, or
+    the mark of thousands, cannot be that of the file."""
     if given is not None:
         if ending == ".parquet":
             raise InputError(f"separator: {path} is Parquet, which has none; leave it out.")
@@ -124,7 +126,37 @@ def _separator_of(given: str | None, decimal: str | None, path: Path, ending: st
         raise InputError(f"decimal: is of CSV and TSV, and {path} is neither; leave it out.")
     if decimal is not None and decimal == separator:
         raise InputError(f"decimal: {separator!r} separates the fields of {path}; name another separator, as by --sep.")
+    _check_thousands(thousands, separator, decimal or ".", path)
     return separator
+
+
+def _check_thousands(thousands: str | None, separator: str | None, decimal: str, path: Path) -> None:
+    """Raise InputError if thousands cannot be set apart by this character in the file."""
+    if thousands is None:
+        return
+    if separator is None:
+        raise InputError(f"thousands: is of CSV and TSV, and {path} is neither; leave it out.")
+    if thousands == separator:
+        raise InputError(
+            f"thousands: {separator!r} separates the fields of {path}; name another separator, as by --sep."
+        )
+    if thousands == decimal:
+        raise InputError(f"thousands: {decimal!r} is the decimal point; name another one, as by --decimal.")
+
+
+def _with_thousands(frame: Any, text: Sequence[str], thousands: str | None, decimal: str) -> Any:
+    """The columns of a file, with numbers in place of texts of numbers whose thousands are set apart, if any are."""
+    if thousands is None:
+        return frame
+    is_plain = isinstance(frame, dict)
+    for name in list(frame):
+        values = frame[name] if is_plain else np.asarray(frame[name], dtype=object)
+        if name in text or values.dtype != object:
+            continue
+        numbers = numbers_of(values, thousands, decimal)
+        if numbers is not None:
+            frame[name] = numbers
+    return frame
 
 
 def _divide(

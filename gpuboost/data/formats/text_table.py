@@ -103,7 +103,7 @@ def _typed(fields: list[str], decimal: str) -> NDArray[Any]:
         if all(field in _BOOLEANS for field in fields):
             return np.array([_BOOLEANS[field] for field in fields])
         try:
-            return np.array([int(field) for field in fields], np.int64)
+            return np.array([int(_without_underscore(field)) for field in fields], np.int64)
         except (ValueError, OverflowError):
             pass
     try:
@@ -115,8 +115,15 @@ def _typed(fields: list[str], decimal: str) -> NDArray[Any]:
 def _float(field: str, decimal: str) -> float:
     """The number in a field. ValueError if there is none; a point is none where decimal points are commas."""
     if decimal == ".":
-        return float(field)
-    return float(field.replace(".", "?").replace(decimal, "."))
+        return float(_without_underscore(field))
+    return float(_without_underscore(field).replace(".", "?").replace(decimal, "."))
+
+
+def _without_underscore(field: str) -> str:
+    """The field itself; ValueError if it holds an underscore, which Python takes for a mark of thousands."""
+    if "_" in field:
+        raise ValueError(field)
+    return field
 
 
 def _texts(fields: list[str]) -> NDArray[Any]:
