@@ -142,7 +142,7 @@ class CheckpointState:
         if not any(then[:3] == now[:3] and (then[3] == now[3] or not (then[3] and now[3])) for now in found):
             names = ("rows", "features", "checksum of target and weights", "checksum of X")
             pairs = list(zip(names, then, found[0], strict=True))[: 4 if then[3] and found[0][3] else 3]
-            seen = "; ".join(f"{name}: {a} then, {b} now" for name, a, b in pairs)
+            seen = "; ".join(f"{name}: {a} then, {b} now" for name, a, b in pairs if a != b)
             raise InputError(f"resume_from: these are not the data that the fit began with; {seen}.")
 
 

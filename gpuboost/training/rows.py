@@ -21,7 +21,7 @@ from gpuboost.data.queries import check_group, weight_of_rows
 from gpuboost.data.row_metadata import RowMetadata
 from gpuboost.data.targets import check_target, target_array
 from gpuboost.data.weights import check_weight
-from gpuboost.errors import InputError
+from gpuboost.errors import InputError, shown
 from gpuboost.losses.protocol import Loss, n_targets
 from gpuboost.records import dataclass
 from gpuboost.types import Array, Cuts, TrainingSet
@@ -164,7 +164,7 @@ def eval_sets(given: Any, *, by_query: bool = False) -> Iterator[tuple[str, Any,
     first, least = ("(X, y, group)", 3) if by_query else ("(X, y)", 2)
     forms = f"{first}, {first[:-1]}, weight) or a Dataset"
     if isinstance(given, (tuple, Dataset)):
-        given = [given]
+        given = _listed(given)
     if isinstance(given, list):
         given = {f"validation_{i}": eval_set for i, eval_set in enumerate(given)}
     if not isinstance(given, Mapping):
@@ -177,12 +177,33 @@ def eval_sets(given: Any, *, by_query: bool = False) -> Iterator[tuple[str, Any,
             yield name, eval_set, None, None, None, None
         elif isinstance(eval_set, tuple) and least <= len(eval_set) <= least + 2:
             x, y, *rest = eval_set
+            _refuse_name(name, x, y)
             group = rest.pop(0) if by_query else None
             weight, offset, *_ = *rest, None, None
             yield name, x, y, weight, group, offset
         else:
             seen = f"a tuple of {len(eval_set)}" if isinstance(eval_set, tuple) else type(eval_set).__name__
             raise InputError(f"eval_set: {name} must be {forms}; got {seen}.")
+
+
+def _listed(given: tuple[Any, ...] | Dataset) -> list[Any]:
+    """The sets of a tuple of sets, which other libraries take for a list; of anything else, the one set that it is."""
+
+    def is_set(value: Any) -> bool:
+        rows = value[0] if isinstance(value, tuple) and len(value) > 1 else value
+        return len(getattr(rows, "shape", ())) == 2 and (rows is not value or isinstance(value, Dataset))
+
+    return list(given) if isinstance(given, tuple) and given and all(map(is_set, given)) else [given]
+
+
+def _refuse_name(name: str, *parts: Any) -> None:
+    """Raise InputError for a text in a set, which is meant as its name."""
+    for part in parts:
+        if isinstance(part, str):
+            raise InputError(
+                f"eval_set: {name} holds the text {shown(part)}. To name a set, give a mapping: "
+                f"{{{shown(part)}: (X, y)}}."
+            )
 
 
 def _check_names(eval_sets: Mapping[Any, Any]) -> None:

@@ -215,3 +215,15 @@ def test_the_effect_of_an_unused_feature_is_said_in_its_plot(rows: tuple[Any, An
     drawn = gb.plot.partial_effect(model, 2)
     assert [text.get_text() for text in drawn.texts] == ["not used by the model"]
     matplotlib.pyplot.close(drawn.figure)
+
+
+def test_a_tuple_of_eval_sets_is_a_list_and_a_name_in_a_set_is_answered(rows: tuple[Any, Any]) -> None:
+    x, y = rows
+    few = gb.GradientBoostingRegressor(n_estimators=2)
+    for sets in (((x[:30], y[:30]), (x[30:], y[30:])), (gb.Dataset(x, y), gb.Dataset(x[:9], y[:9]))):
+        assert list(few.fit(x, y, eval_set=sets).evals_result_) == ["validation_0", "validation_1"]
+    plain = few.fit(x, y, eval_set=(((1.0, 2.0, 3.0), (2.0, 1.0, 3.0)), (0.0, 1.0)))  # one set, of tuples
+    assert list(plain.evals_result_) == ["validation_0"]
+    for named in (("valid", x, y), [(gb.Dataset(x, y), "valid")]):
+        with pytest.raises(gb.InputError, match=r"eval_set: .* give a mapping: \{'valid': \(X, y\)\}"):
+            few.fit(x, y, eval_set=named)
