@@ -7,6 +7,7 @@ numbers that were used. A checkpoint holds these too, in the same file, so that 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import field, replace
 from numbers import Integral
 from typing import Any
@@ -185,7 +186,7 @@ def _parts(data: Fingerprint) -> tuple[int, int, int, int]:
     return data[0], data[1], data[2] % (1 << _LOW), data[2] >> _LOW
 
 
-def fingerprint_beside_values(data: Fingerprint, x: Any) -> Fingerprint:
+def fingerprint_beside_values(data: Fingerprint, x: Any, threads: int = 1) -> Fingerprint:
     """A fingerprint with a checksum of X beside the other one; without, if the rows are in files.
 
     Equal numbers have equal checksums, in any float dtype and order of memory, and on a GPU.
@@ -193,27 +194,31 @@ def fingerprint_beside_values(data: Fingerprint, x: Any) -> Fingerprint:
     x: (n, d) array, scipy CSR matrix or matrix on a device
     """
     if hasattr(x, "indptr"):
-        checksum = 0
-        for part, kind in ((x.data, np.float64), (x.indices, np.int64), (x.indptr, np.int64)):
-            for start in range(0, len(part), _BLOCK):
-                checksum = _checksum(part[start : start + _BLOCK].astype(kind), checksum)
+        parts = [(x.data, np.float64), (x.indices, np.int64), (x.indptr, np.int64)]
+        blocks = [(part[top : top + _BLOCK], kind) for part, kind in parts for top in range(0, len(part), _BLOCK)]
+        checksums = [_checksum(block.astype(kind)) for block, kind in blocks]
     elif isinstance(x, (np.ndarray, DeviceMatrix)):
-        checksum, height = 0, max(1, _BLOCK // x.shape[1])
-        for top in range(0, x.shape[0], height):
-            rows = slice(top, min(top + height, x.shape[0]))
-            block = x[rows] if isinstance(x, np.ndarray) else x.host_rows(np.arange(rows.start, rows.stop))
-            checksum = _checksum(np.array(block, np.float64, order="C"), checksum)
+        height = max(1, _BLOCK // x.shape[1])
+
+        def checksum(top: int) -> int:
+            end = min(top + height, x.shape[0])
+            rows = x[top:end] if isinstance(x, np.ndarray) else x.host_rows(np.arange(top, end))
+            return _checksum(np.array(rows, np.float64, order="C"))
+
+        with ThreadPoolExecutor(threads if isinstance(x, np.ndarray) else 1) as pool:
+            checksums = list(pool.map(checksum, range(0, x.shape[0], height)))
     else:
         return data
-    return data[0], data[1], data[2] | checksum % (1 << _HIGH) << _LOW
+    of_x = crc32(np.array(checksums, np.int64).data)
+    return data[0], data[1], data[2] | of_x % (1 << _HIGH) << _LOW
 
 
-def _checksum(block: NDArray[Any], before: int) -> int:
-    """CRC-32 of an array that may be written to, continued from ``before``: one zero, one NaN."""
+def _checksum(block: NDArray[Any]) -> int:
+    """CRC-32 of an array that may be written to, as if it had one zero and one NaN."""
     if block.dtype.kind == "f":
         block += 0.0  # of -0.0, 0.0
         np.copyto(block, np.nan, where=np.isnan(block))
-    return crc32(block.data, before)
+    return crc32(block.data)
 
 
 def fingerprint_of_chain(data: Fingerprint, x: Any) -> Fingerprint:

@@ -82,7 +82,7 @@ def job(
     monitoring = Monitoring.of(params, target.loss)
     check_rows_of(recipe.sampling, len(target.y))
     inputs = features(params, rows.x, target.rows.weight, start, threads)
-    run = _with_values(run, plain, recipe, inputs, start, writes=monitoring.writes_checkpoints)
+    run = _with_values(run, plain, recipe, inputs, start, threads, writes=monitoring.writes_checkpoints)
     recipe = with_numbers(recipe, inputs.columns.names)
     on = "cpu" if choice.name == GPUS else choice.name  # the driver of shards encodes, and keeps the eval sets
     grouping = GroupingOptions(run.seed, threads, uploader(on))
@@ -180,7 +180,8 @@ def _initial_state(
 
 
 def _with_values(
-    run: CheckpointState, plain: Fingerprint, recipe: Recipe, inputs: Features, start: Start | None, *, writes: bool
+    run: CheckpointState, plain: Fingerprint, recipe: Recipe, inputs: Features, start: Start | None, threads: int,
+    *, writes: bool,
 ) -> CheckpointState:  # fmt: skip
     """The state with a checksum of X too, if it is of a chain, whose law depends on the rows, or may be resumed.
 
@@ -190,7 +191,7 @@ def _with_values(
     is_chain = isinstance(recipe.langevin, Langevin)
     if not (is_chain or writes or resumed is not None):
         return run
-    data = (fingerprint_of_chain if is_chain else fingerprint_beside_values)(plain, inputs.x)
+    data = fingerprint_of_chain(plain, inputs.x) if is_chain else fingerprint_beside_values(plain, inputs.x, threads)
     if resumed is not None:  # files of earlier versions have no checksum of X
         resumed.check_data(*((data, plain) if is_chain else (data,)))
     return replace(run, data=data)

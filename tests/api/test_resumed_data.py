@@ -82,6 +82,9 @@ def test_checksum_of_equal_numbers() -> None:
     assert fingerprint_beside_values(plain, zeros) != fingerprint_beside_values(plain, zeros + 1e-300)
     missing = np.full((5, 2), np.nan)
     assert fingerprint_beside_values(plain, missing) == fingerprint_beside_values(plain, -missing)
+    many = np.arange(300_000.0)[:, None]
+    assert fingerprint_beside_values(plain, many, threads=1) == fingerprint_beside_values(plain, many, threads=3)
+    assert fingerprint_beside_values(plain, many) != fingerprint_beside_values(plain, np.roll(many, 2**18, axis=0))
     assert fingerprint_beside_values(plain, X)[2] < 2**62
     assert fingerprint_beside_values(plain, object()) == plain
 

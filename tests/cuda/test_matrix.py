@@ -11,6 +11,7 @@ from support.examples import daily
 
 from gpuboost.backends.cuda.inputs.matrix import C_TYPES, CudaMatrix
 from gpuboost.errors import InputError
+from gpuboost.training.checkpoint import fingerprint_beside_values
 from gpuboost.types import DeviceMatrix
 
 
@@ -92,3 +93,10 @@ def test_it_is_taken_for_an_array_of_the_device(runtime, rng):
 def test_what_is_no_matrix_of_numbers_is_refused(runtime, host, words):
     with pytest.raises(InputError, match=words):
         CudaMatrix.of(runtime, runtime.upload(host))
+
+
+def test_a_checkpoint_has_the_checksum_of_the_same_rows_on_the_host(runtime, rng):
+    host = rng.normal(size=(300, 7)).astype(np.float32)
+    plain = (300, 7, 1)
+    there = fingerprint_beside_values(plain, CudaMatrix.of(runtime, runtime.upload(host)), threads=2)
+    assert there == fingerprint_beside_values(plain, host) != plain
