@@ -261,7 +261,8 @@ def _report(
         console.print(f"{model.n_iter_} rounds, chosen on rows set aside", highlight=False)
     if model.best_iteration_ is not None:
         watched = next(iter(next(iter(model.evals_result_.values())).values()))
-        stopped = f"stopped after {len(watched)}" if len(watched) < model.n_estimators else f"{len(watched)}"
+        most = model.n_estimators * model.columns_.sequences
+        stopped = f"stopped after {len(watched)}" if len(watched) < most else f"{len(watched)}"
         console.print(f"{stopped} rounds, the best of which is round {model.best_iteration_ + 1}", highlight=False)
     if held_out is not None:
         simple = baseline(train.y, train.weight, classify=hasattr(model, "classes_"))

@@ -33,7 +33,7 @@ class CvResult:
     fold: NDArray[np.int32]  # (n,) the last fold that held the row out, -1 for none
     mean: dict[str, list[float]]  # metric -> mean over the folds, round by round
     std: dict[str, list[float]]  # metric -> standard deviation over the folds
-    best_iteration_: int  # the round with the best mean of the first metric, 0 for the first
+    best_iteration_: int  # the round with the best mean of the first metric, 0 for the first; of all sequences of trees
     models: tuple[GradientBoosting, ...]  # one per fold
     model: GradientBoosting | None  # fitted to all rows for the best number of rounds, if asked for
     train_mean: dict[str, list[float]] = field(default_factory=dict)  # of the training rows, if asked for
@@ -78,7 +78,7 @@ def cv(
         An int shuffles; classes are spread evenly. Rows of one query stay together, and are not shuffled. A sampling
         rule of one number for each row, such as ``gb.RowProbabilities``, has those of a fold's rows.
     refit : bool
-        Also fit to all rows, for the best number of rounds.
+        Also fit to all rows, for the best number of rounds. (Curves count those of all sequences, as ``n_iter_``.)
     random_state : int
         Seed of the shuffling.
     early_stopping_rounds : int, optional
@@ -106,7 +106,7 @@ def cv(
     ]
     mean, std = curves(fitted)
     best = best_round(model, fitted[0], mean)
-    final = _refitted(model, rows, best + 1) if refit else None
+    final = _refitted(model, rows, best + 1, fitted[0].columns_.sequences) if refit else None
     on_training = curves(fitted, TRAIN) if train_curve else ({}, {})
     return CvResult(*_out_of_fold(len(rows), answers), mean, std, best, tuple(fitted), final, *on_training)
 
@@ -181,9 +181,12 @@ def _out_of_fold(
     return predictions, fold
 
 
-def _refitted(model: GradientBoosting, rows: Dataset, rounds: int) -> GradientBoosting:
-    """The model fitted to all rows, without early stopping, as no held-out rows are left."""
+def _refitted(model: GradientBoosting, rows: Dataset, rounds: int, sequences: int) -> GradientBoosting:
+    """The model fitted to all rows, without early stopping, as no held-out rows are left.
+
+    rounds: those of all sequences of trees together, which ``n_estimators`` counts for each
+    """
     final: GradientBoosting = clone(model)
     callbacks = tuple(callback for callback in final.callbacks if not isinstance(callback, EarlyStopping))
-    final.set_params(n_estimators=rounds, early_stopping_rounds=None, callbacks=callbacks)
+    final.set_params(n_estimators=-(-rounds // sequences), early_stopping_rounds=None, callbacks=callbacks)
     return final.fit(rows)

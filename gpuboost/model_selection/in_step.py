@@ -67,7 +67,8 @@ def fit_in_step(
         for history, fold_model in zip(histories, fitted, strict=True):
             _extend(history, fold_model.evals_result_)
         done += rounds
-        best, stop = _best_so_far(rule, model, fitted[0], _mean(histories))
+        in_turn = rule.with_rounds(rule.rounds * fitted[0].columns_.sequences)  # the patience is that of each sequence
+        best, stop = _best_so_far(in_turn, model, fitted[0], _mean(histories))
         if stop:
             break
     for history, fold_model, of_fold in zip(histories, fitted, models, strict=True):

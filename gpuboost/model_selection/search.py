@@ -32,11 +32,11 @@ class Trial:
 
     number: int  # in the order in which settings were drawn
     params: Setting
-    rounds: int  # that each fold was fitted for
+    rounds: int  # that each fold was fitted for, counted as by ``n_estimators``
     n_estimators: int  # number of rounds with the best mean of the metric
     score: float  # that mean over the folds
     std: float  # standard deviation over the folds, of the same round
-    curve: tuple[float, ...] = field(repr=False)  # mean of the metric after each round
+    curve: tuple[float, ...] = field(repr=False)  # mean of the metric after each of these rounds
 
 
 @dataclass(frozen=True, slots=True)

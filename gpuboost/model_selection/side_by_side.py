@@ -31,7 +31,7 @@ class RunningTrial:
     model: GradientBoosting  # with the setting's parameters
     folds: Sequence[Fold]
     fitted: list[GradientBoosting | None] = field(default_factory=list)  # of each fold
-    curves: list[list[float]] = field(default_factory=list)  # of each fold: the metric after each round
+    curves: list[list[float]] = field(default_factory=list)  # of each fold: the metric by ``n_estimators``
     metric: str = ""
     higher_is_better: bool = False
 
@@ -46,7 +46,8 @@ class RunningTrial:
         made = share.fit(made, lambda part: part.fit(rows.training, eval_set={SET: rows.judged}, init_model=before))
         metric = deciding_metric(self.model, made)
         self.metric, self.higher_is_better = metric.name, metric.higher_is_better
-        self.curves[fold] += made.evals_result_[SET][metric.name]
+        sequences = made.columns_.sequences  # each has a round for one of n_estimators
+        self.curves[fold] += made.evals_result_[SET][metric.name][sequences - 1 :: sequences]
         self.fitted[fold] = made
         return made
 

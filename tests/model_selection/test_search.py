@@ -229,3 +229,39 @@ def test_a_metric_that_is_never_a_number_is_refused(regression_data: Data) -> No
 
     with pytest.raises(InputError, match="eval_metric: the mean of never is nan for every setting"):
         gb.search(regressor(eval_metric=never), GRID, *regression_data, cv=2)
+
+
+def test_sequences_of_trees_have_the_best_number_of_rounds_each() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 6, (80, 2)).astype(float)
+    y = (x[:, 0] % 2) + 0.5 * rng.normal(size=80)
+    encoding = gb.OrderedTargetStatistics(permutations=2)
+    model = gb.GradientBoostingRegressor(
+        n_estimators=30, learning_rate=0.3, max_depth=3, categorical_features=[0], categorical_encoding=encoding,
+        n_jobs=1, random_state=0,
+    )  # fmt: skip
+    result = gb.search(model, {"max_depth": [2, 3, 4], "reg_lambda": [0.0, 1.0, 3.0]}, x, y, cv=2, budget=4)
+    assert [rung.rounds for rung in result.rungs] == [10, 30]
+    assert {trial.rounds for trial in result.trials} == {10, 30}
+    best = result.best
+    assert best.n_estimators == 1 + int(np.argmin(best.curve)) < 30
+    assert result.model.n_iter_ == 2 * best.n_estimators
+    crossed = gb.cv(model, x, y, folds=2, refit=True)
+    assert len(crossed.mean["rmse"]) == 60
+    assert crossed.model.n_iter_ - 2 < crossed.best_iteration_ + 1 <= crossed.model.n_iter_ < 60
+    uneven = model.set_params(sampling=0.3)  # whose curve rises here and there
+    curve = gb.cv(uneven, x, y, folds=2).mean["rmse"]
+    stops = [best_with_patience(curve, patience) for patience in (1, 2)]
+    assert stops[0] != stops[1]
+    assert gb.cv(uneven, x, y, folds=2, early_stopping_rounds=1).best_iteration_ == stops[1]
+
+
+def best_with_patience(curve: list[float], patience: int) -> int:
+    """The best place of a curve up to the first ``patience`` places in a row that are no new best."""
+    best = 0
+    for place, value in enumerate(curve):
+        if value < curve[best]:
+            best = place
+        if place - best >= patience:
+            break
+    return best
