@@ -1,5 +1,6 @@
 """Every command and option. Options of ``train`` carry the names of the estimators' parameters and no defaults of
-their own: what is not given is not passed on.
+their own: what is not given is not passed on. ``parameters`` of the parsed options has the names of those that are
+passed on as they are.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ def _train(command: argparse.ArgumentParser) -> None:
     text = "CSV of winner,loser or winner,loser,weight: pairs of rows of DATA, from 0, for --loss pair_logit"
     command.add_argument("--pairs", metavar="FILE", help=text)
     command.add_argument("--quiet", action="store_true", help="no progress, no table")
-    _add_parameters(command.add_argument_group("the model"))
+    names = _add_parameters(command.add_argument_group("the model"))
+    command.set_defaults(parameters=(*names, "multi_output", "feature_weights"))
     _add_outputs(command.add_argument_group("several outputs"))
     _add_prices(command.add_argument_group("weights and costs of columns"))
     _add_langevin(command.add_argument_group("Langevin boosting"))
@@ -72,9 +74,13 @@ def _add_separator(command: argparse.ArgumentParser) -> None:
     command.add_argument("--format", choices=FORMATS, help="of the table, whatever the name of the file ends in")
 
 
-def _add_parameters(group: Any) -> None:
+def _add_parameters(group: Any) -> tuple[str, ...]:
+    """Add the options that are parameters of the estimators. Returns the names of these."""
+    names = ["extra_trees"]
+
     def add(flag: str, parse: Callable[[str], object], text: str, name: str | None = None) -> None:
         destination = name or flag.removeprefix("--").replace("-", "_")
+        names.append(destination)
         shown = destination.upper() if name is None else name.upper()
         flags = [flag] if name is None else [flag, "--" + destination.replace("_", "-")]
         group.add_argument(*flags, dest=destination, type=parse, default=argparse.SUPPRESS, metavar=shown, help=text)
@@ -123,6 +129,7 @@ def _add_parameters(group: Any) -> None:
     add("--device", str, "auto, cpu, cuda or cuda:N")
     add("--threads", int, "threads to use; all by default", "n_jobs")
     add("--seed", int, "seed of every random draw", "random_state")
+    return tuple(names)
 
 
 def _add(group: Any, flag: str, parse: Callable[[str], object], text: str) -> None:

@@ -35,44 +35,6 @@ EVERY = 10
 HELD_OUT = "0.2"
 """Share of the rows to score, where there is neither ``--eval`` nor a model to save nor ``--cv``."""
 
-PARAMETERS = (
-    "loss",
-    "n_estimators",
-    "learning_rate",
-    "growth",
-    "max_depth",
-    "max_leaves",
-    "min_samples_leaf",
-    "min_child_weight",
-    "reg_lambda",
-    "reg_alpha",
-    "max_delta_step",
-    "path_smooth",
-    "min_split_gain",
-    "random_strength",
-    "extra_trees",
-    "max_bins",
-    "binning",
-    "missing",
-    "categorical_encoding",
-    "monotonic_cst",
-    "interaction_cst",
-    "forced_splits",
-    "sampling",
-    "learners",
-    "step",
-    "start",
-    "early_stopping_rounds",
-    "eval_metric",
-    "eval_at",
-    "multi_output",
-    "feature_weights",
-    "device",
-    "n_jobs",
-    "random_state",
-)
-"""Options that are parameters of the estimators, by the same name."""
-
 NOT_OF_RANKINGS = ("multi_output", "sketch")
 """Parameters that the ranker does not have."""
 
@@ -82,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
 
     import gpuboost
 
-    parameters = {name: value for name, value in vars(options).items() if name in PARAMETERS}
+    parameters = {name: value for name, value in vars(options).items() if name in options.parameters}
     parameters |= langevin(options) | sketch(options) | feature_costs(options)
     options.eval = options.eval or (None if options.model or options.cv else HELD_OUT)
     _check(options, parameters)

@@ -9,6 +9,7 @@ import pytest
 
 import gpuboost as gb
 from gpuboost.cli import main
+from gpuboost.cli.parser import build_parser
 
 
 def test_the_options_are_the_parameters(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -33,6 +34,14 @@ def test_the_options_are_the_parameters(tmp_path: Path, capsys: pytest.CaptureFi
     assert gb.load_model(model).interaction_cst == "no_interactions"
     assert main([*command, "--interactions", "a,d"]) == 2
     assert "interaction_cst: X has no column 'd'" in capsys.readouterr().err
+
+
+def test_what_is_passed_on_is_a_parameter_of_an_estimator() -> None:
+    estimators = gb.GradientBoostingRegressor(), gb.GradientBoostingClassifier(), gb.GradientBoostingRanker()
+    known = {name for estimator in estimators for name in estimator.get_params()}
+    passed_on = build_parser().parse_args(["train", "rows.csv"]).parameters
+    assert len(passed_on) > 30
+    assert not set(passed_on) - known
 
 
 def test_a_number_may_stand_for_missing_values(tmp_path: Path) -> None:
