@@ -73,7 +73,7 @@ class Suite:
 
 
 def suites() -> dict[str, Suite]:
-    """Every suite of this folder, by name."""
+    """The suites of ``benchmarks/suites``, by name."""
     here = import_module("gpuboost.benchmarks.suites")
     modules = (import_module(f"{here.__name__}.{info.name}") for info in iter_modules(here.__path__))
     all_suites = [module.SUITE for module in modules if hasattr(module, "SUITE")]

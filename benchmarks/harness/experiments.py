@@ -83,7 +83,7 @@ class Experiment:
 
 
 def experiments() -> dict[str, Experiment]:
-    """Every experiment of this folder, by name."""
+    """The experiments of ``benchmarks/suites``, by name."""
     here = import_module("gpuboost.benchmarks.suites")
     modules = (import_module(f"{here.__name__}.{info.name}") for info in iter_modules(here.__path__))
     all_experiments = [module.EXPERIMENT for module in modules if hasattr(module, "EXPERIMENT")]
