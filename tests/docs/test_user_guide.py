@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import gpuboost as gb
+from gpuboost import losses, metrics, public
+from gpuboost.training.parameters.assembly import GROWTHS
+from gpuboost.training.parameters.policies import STEPS
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"  # written when the site is built
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), ROOT / "notebooks" / "README.md"]
 PAGES = [page for page in PAGES if REFERENCE not in page.parents]
-GUIDE = ROOT / "docs" / "user_guide.md"
+GUIDE, OF_LOSSES = ROOT / "docs" / "user_guide.md", ROOT / "docs" / "losses.md"
 ESTIMATORS = [getattr(gb, name) for name in gb.__all__ if name.startswith("GradientBoosting")]
 
 
@@ -89,6 +93,9 @@ def test_everything_written_is_within_reach_of_the_first_pages(page: Path) -> No
         assert set((ROOT / "docs" / "decisions").glob("*.md")) <= linked
 
 
+INNER = {"Plan", "Watchers"}  # of ``gb.callbacks``: a fit makes them, and passes on the first
+
+
 def code_words(page: Path) -> set[str]:
     """Every word that stands in code, in a block or in the text."""
     text = page.read_text(encoding="utf-8")
@@ -98,7 +105,25 @@ def code_words(page: Path) -> set[str]:
 
 @pytest.mark.parametrize("name", [name for name in gb.__all__ if name != "__version__"])
 def test_every_public_name_is_in_the_guide(name: str) -> None:
-    assert name in code_words(GUIDE)
+    assert name in code_words(GUIDE), f"docs/user_guide.md: write `{name}` into the table of names, or the text"
+
+
+FAMILIES = {public.class_name(entry) for entry in public.FAMILIES}
+
+
+@pytest.mark.parametrize(
+    ("page", "names"),
+    [
+        pytest.param(OF_LOSSES, losses.NAMES, id="losses"),
+        pytest.param(OF_LOSSES, metrics.NAMES, id="metrics"),
+        pytest.param(GUIDE, [*GROWTHS, *STEPS], id="growth and step"),
+        pytest.param(GUIDE, FAMILIES, id="base_learner"),
+        pytest.param(GUIDE, gb.callbacks.__all__, id="callbacks"),
+    ],
+)
+def test_every_word_and_class_of_a_parameter_is_on_its_page(page: Path, names: Sequence[str]) -> None:
+    missing = set(names) - code_words(page) - INNER
+    assert not missing, f"{page.relative_to(ROOT)}: write about {', '.join(sorted(missing))}, as code"
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda found: found.__name__)

@@ -253,6 +253,16 @@ def test_default_metric(loss, name):
     assert metrics.default_metric(loss).name == name
 
 
+LOWER = {
+    *("error", "logloss", "mlogloss", "loss", "brier", "rmse", "mse", "mae", "mape", "smape", "rmsle"),
+    *("quantile", "expectile", "huber"),
+    *("poisson_deviance", "gamma_deviance", "tweedie_deviance"),
+}
+
+
+OF_OTHER_LOSSES = {*metrics.RANKINGS, "top_k_accuracy", "interval_width", "coverage"}  # than those of ``EVERY``
+
+
 def test_direction():
     better_if_higher = {
         name
@@ -260,18 +270,9 @@ def test_direction():
         for loss in EVERY
         if name in names_for(loss) and metrics.get(name, loss).higher_is_better
     }
-    lower = {"error", "logloss", "mlogloss", "loss", "brier", "rmse", "mse", "mae", "mape", "smape", "rmsle"}
-    lower |= {
-        "quantile",
-        "expectile",
-        "interval_width",
-        "coverage",
-        "huber",
-        "poisson_deviance",
-        "gamma_deviance",
-        "tweedie_deviance",
-    }
-    assert better_if_higher == set(metrics.NAMES) - lower - set(metrics.RANKINGS) - {"top_k_accuracy"}
+    assert better_if_higher == set(metrics.NAMES) - LOWER - OF_OTHER_LOSSES, (
+        "metrics of which less is better are listed in LOWER"
+    )
 
 
 @pytest.mark.parametrize(
