@@ -140,21 +140,39 @@ HELD: list[dict[str, Any]] = [
 ]
 
 
+KINDS = [DepthWise(Limits(32, 5)), LeafWise(Limits(31, 62))]
+
+
 @pytest.mark.parametrize(
     ("held", "growth", "loss", "target", "weights"),
     crossed(
         HELD,
-        [DepthWise(Limits(32, 5)), LeafWise(Limits(31, 62))],
+        KINDS,
         [
             (losses.Logistic(), "binary", "whole"),
             (losses.SquaredError(), "real", "real"),
-            (losses.Softmax(3), "3", "none"),
             (losses.Poisson(), "positive", "none"),
         ],
     ),
 )
 @pytest.mark.parametrize("categorical", daily([0.0, 0.5], 1))
 def test_rounds_of_leaf_values_within_bounds(
+    held: dict[str, Any], growth: Any, loss: Any, target: str, weights: str, categorical: float, counted: Counted
+) -> None:
+    assert_repeated_within_bounds(held, growth, loss, target, weights, categorical, counted)
+
+
+@pytest.mark.slow  # a kernel of its own
+@pytest.mark.parametrize("categorical", [0.0, 0.5])
+@pytest.mark.parametrize("growth", KINDS, ids=["depth", "leaf"])
+@pytest.mark.parametrize("held", HELD, ids=str)
+def test_rounds_of_several_leaf_values_within_bounds(
+    held: dict[str, Any], growth: Any, categorical: float, counted: Counted
+) -> None:
+    assert_repeated_within_bounds(held, growth, losses.Softmax(3), "3", "none", categorical, counted)
+
+
+def assert_repeated_within_bounds(
     held: dict[str, Any], growth: Any, loss: Any, target: str, weights: str, categorical: float, counted: Counted
 ) -> None:
     case = random_case(5, 300, 4, target=target, weights=weights, categorical=categorical)

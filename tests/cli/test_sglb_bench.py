@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.examples import daily
 
 import gpuboost as gb
 from gpuboost.benchmarks.data.borders import binned, greedy_log_sum
@@ -109,7 +110,7 @@ def test_the_posterior_tells_rows_of_another_kind_and_its_intervals_nest(tmp_pat
 
 
 @pytest.mark.filterwarnings("ignore:n_estimators. the chain forgets:gpuboost.errors.OutsideTheoryWarning")
-@pytest.mark.parametrize("task", ["binary", "multiclass", "numbers"])
+@pytest.mark.parametrize("task", daily(["numbers", "binary", "multiclass"], 1))
 def test_rows_of_another_kind_are_told_beside_catboost(task: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Around a hole in the training data; what either library makes of it is not judged here."""
     pytest.importorskip("catboost")

@@ -170,6 +170,7 @@ def test_models_are_those_of_a_cpu(name: str) -> None:
     assert runtime.cp.counts["kernel evaluate"] == 0
 
 
+@pytest.mark.slow
 def test_trainings_in_lock_step_share_launches_of_clusters(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GPUBOOST_CLUSTERS", "1")
     rng = np.random.default_rng(0)

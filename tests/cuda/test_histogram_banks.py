@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.examples import daily
 from support.growing_on_device import runtime_of
 
 from gpuboost.backends.cuda.device.runtime import source
@@ -20,7 +21,7 @@ extern "C" __global__ void measure(i32 *columns, i32 *bytes)
 """
 
 
-@pytest.mark.parametrize("width", [4, 8, 16, 32, 64])
+@pytest.mark.parametrize("width", daily([32, 4, 8, 16, 64], 1))
 def test_lanes_add_to_different_banks_and_to_each_column_of_their_words(width: int) -> None:
     runtime = runtime_of("forward")
     macros = f"#define WIDTH {width}\n#define CELLS 64\n#define COUNTS 0\n#define THREADS 1024\n#define PASSES 1\n"

@@ -40,18 +40,31 @@ NOISY: list[dict[str, Any]] = [
     {"langevin": noise(1e3, structure_noise=False)},
     {"langevin": noise(1e3, leaf_noise=False)},
     {"langevin": noise(1e3, 0.1, structure_noise=False, leaf_noise=False)},  # the kernel of plain rounds
-    {"langevin": noise(1e3), "sampling": UniformSampling(0.5)},
-    {"langevin": noise(1e3), "sampling": MVS(0.5), "learners": RandomGroups(2)},
-    {"langevin": noise(1e3), "learners": RandomByNode(2)},
     {"langevin": noise(1e3), "growth": LeafWise(Limits(6, 8))},
     {"langevin": noise(1e3), "growth": Oblivious(Limits(8, 3))},
     {"langevin": noise(1e3), "growth": DepthWise(Limits(8, 3, reg_alpha=0.1))},
+]
+DRAWN: list[dict[str, Any]] = [  # a kernel of its own, which takes long to compile
+    {"langevin": noise(1e3), "sampling": UniformSampling(0.5)},
+    {"langevin": noise(1e3), "sampling": MVS(0.5), "learners": RandomGroups(2)},
+    {"langevin": noise(1e3), "learners": RandomByNode(2)},
 ]
 CASES: list[tuple[Any, str, str]] = [
     (SquaredError(), "real", "real"),
     (Logistic(), "binary", "whole"),
     (Poisson(), "positive", "none"),
 ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("loss", "target", "weights"), CASES)
+@pytest.mark.parametrize("noisy", DRAWN)
+def test_repeated_rounds_of_drawn_rows_and_features_are_the_references(
+    noisy: dict[str, Any], loss: Any, target: str, weights: str, counted: Counted
+) -> None:
+    of = random_case(5, 200, 4, target=target, weights=weights, categorical=0.0)
+    recipe = replace(Recipe(loss, 12, 0.3, GROWTH), **noisy)
+    assert_rounds_are_the_references(recipe, of, counted)
 
 
 @pytest.mark.parametrize(("noisy", "loss", "target", "weights"), crossed(NOISY, CASES))
@@ -64,7 +77,7 @@ def test_repeated_rounds_are_the_references(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("noisy", NOISY)
+@pytest.mark.parametrize("noisy", [*NOISY, *DRAWN])
 def test_rounds_of_several_outputs_are_the_references(noisy: dict[str, Any], counted: Counted) -> None:
     of = random_case(5, 200, 4, target="3", weights="whole", categorical=0.0)
     recipe = replace(Recipe(Softmax(3), 12, 0.3, GROWTH), **noisy)
