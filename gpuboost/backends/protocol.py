@@ -50,7 +50,7 @@ class Capabilities:
     metrics: bool = False  # metrics and answers of scores that stay on the machine: ``Evaluator``
     recorded_metrics: bool = False  # metrics that are part of the verbs of a round: ``RoundEvaluator``
     repeated_rounds: bool = False  # rounds like the last one without its verbs: ``Repeater``
-    counted_rounds: bool = False  # also rounds that differ by the numbers of their random streams: ``Recipe.counts``
+    counted_rounds: bool = False  # also rounds of other numbers in their random streams: ``rounds_are_counted``
     scores_of_rounds: bool = False  # scores of few rows after each of several rounds: ``several_rounds.RoundScorer``
     worker_streams: bool = False  # ``slots``: an execution context for each of several workers beside the server
 

@@ -197,7 +197,7 @@ def _halves(builder, pairs):
 
 @intrinsic
 def cut_scores(typing_context, running, lines, shift, total, fewest, span, ridge, out):
-    """out = the scores of ``lines`` times 16 cuts, and the largest of them, at least 0: see ``packed_split._estimate``.
+    """out = the scores of ``lines`` times 16 cuts, and the largest of them, at least 0: see ``packed_split.estimate``.
 
     running: packed pairs of g, int32, and h, uint32. Scores are (g^2 / (h + ridge)) of both sides, added; 0 where h of
     the left side less ``fewest`` is above ``span``. One division a cut: numbers must be small enough for that.

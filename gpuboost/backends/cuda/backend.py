@@ -1,9 +1,9 @@
 """The CUDA backend: the verbs of ``Backend`` on one GPU, with the bits of ``Reference``.
 
-Each verb passes its arguments to the module of this folder that does the work: ``target``, ``ranking``, ``importance``
-and ``control`` before a tree, ``grower`` and ``random_shape`` for its shape, ``leaves`` and ``line_search`` after it,
-``predict`` and ``components``. Most of these are recorded: a training's round is launched verb by verb at first and
-later replayed as one graph (``device.round``).
+Each verb passes its arguments to the module of this folder that does the work: ``target``, ``rankings``, ``importance``
+and ``control_variates`` before a tree, ``trees.grower``, ``outputs.one_tree`` and ``random_shape`` for its shape,
+``leaves`` and ``line_search`` after it, ``prediction``, ``score_metrics`` and ``components``. Most of these are
+recorded: a training's round is launched verb by verb at first and later replayed as one graph (``device.round``).
 
 Arrays stay on the device. The loop passes handles of them from verb to verb: ``DeviceGradients``, ``DeviceSample``,
 ``DeviceStructure``, ``LeafOfRow``, ``DeviceTree``. A handle is valid until its verb's next round.
