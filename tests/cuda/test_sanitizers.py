@@ -67,14 +67,6 @@ RACES = [
 
 
 @pytest.mark.slow
-def test_a_lost_update_is_a_race():
-    """The one that stands for all in the quick run."""
-    status, text = report("thread", "lost_update")
-    assert status == 66
-    assert f"planted.cu:{line_of('lost_update', 's += 1')}" in text
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(("kernel", "culprit"), RACES)
 def test_races(kernel, culprit):
     status, text = report("thread", kernel)
@@ -92,7 +84,6 @@ def test_no_race_where_there_is_none(kernel):
 
 @pytest.mark.slow
 def test_a_shared_array_of_one_entry_too_few():
-    """The one that stands for all in the quick run."""
     status, text = report("address", "beyond_static")
     assert status != 0
     assert "index 64 out of bounds for type 'int [64]'" in text
