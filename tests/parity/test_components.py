@@ -19,7 +19,7 @@ from support.examples import daily, examples
 from support.training import device
 
 import gpuboost as gb
-from gpuboost import boosting, losses
+from gpuboost import boosting, losses, public
 from gpuboost.backends import get
 from gpuboost.backends.cuda import components
 from gpuboost.backends.cuda.backend import Cuda
@@ -47,6 +47,11 @@ FAMILIES: list[tuple[Any, ...]] = [
     (Tree(max_depth=3),),
 ]
 CLASSES = {"logistic": 2, "softmax": 3}
+
+
+def test_every_family_is_among_them() -> None:
+    found = {type(family) for families in FAMILIES for family in families}
+    assert found == set(map(public.loaded, public.FAMILIES)), "each family is in FAMILIES of this file"
 
 
 def rows(

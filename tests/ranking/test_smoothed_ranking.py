@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.builders import TEAMS, eager_threads, random_case
+from support.builders import TEAMS, eager_threads, listed, ranking_case
 from support.examples import examples
 from support.training import MACHINES, assert_parity, device
 
@@ -42,13 +42,6 @@ def _eager() -> Iterator[None]:
     with eager_threads(), pytest.MonkeyPatch.context() as patch:
         patch.setattr(cpu_smoothed, "SMALL", 1)
         yield
-
-
-def listed(sizes: list[int], seed: int, spread: float) -> tuple[TrainingSet, Array]:
-    rng, n = np.random.default_rng(seed), sum(sizes)
-    start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    data = TrainingSet(None, None, rng.integers(0, 5, n).astype(np.float64), query_start=start)  # type: ignore[arg-type]
-    return data, np.round(rng.normal(size=(1, n)), 1) * spread
 
 
 def assert_same(machine: str, loss: StochasticRank, data: TrainingSet, scores: Array, key: Key) -> None:
@@ -91,11 +84,6 @@ def test_long_lists_and_lists_of_one_label(machine: str) -> None:
     data, scores = listed([300, 1, 257, 40], 3, 1.0)
     data = replace(data, y=np.where(np.arange(598) < 558, data.y, 2.0))
     assert_same(machine, LOSSES[1], data, scores, Key.root(1) / Stream.SCORE_NOISE / 0)
-
-
-def ranking_case() -> TrainingSet:
-    case = random_case(11, 200, 4, target="5")
-    return replace(case.data, query_start=np.array([0, 3, 40, 41, 90, 150, 200]))
 
 
 @EACH

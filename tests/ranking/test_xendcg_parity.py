@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.builders import TEAMS, eager_threads, random_case
+from support.builders import TEAMS, eager_threads, listed, ranking_case
 from support.examples import examples
 from support.training import MACHINES, assert_parity, device
 
@@ -37,13 +37,6 @@ def _eager() -> Iterator[None]:
     with eager_threads(), pytest.MonkeyPatch.context() as patch:
         patch.setattr(cpu_cross_entropy, "SMALL", 1)
         yield
-
-
-def listed(sizes: list[int], seed: int, spread: float) -> tuple[TrainingSet, Array]:
-    rng, n = np.random.default_rng(seed), sum(sizes)
-    start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    data = TrainingSet(None, None, rng.integers(0, 5, n).astype(np.float64), query_start=start)  # type: ignore[arg-type]
-    return data, np.round(rng.normal(size=(1, n)), 1) * spread
 
 
 def assert_same(machine: str, data: TrainingSet, scores: Array, key: Key) -> None:
@@ -76,11 +69,6 @@ def test_lists_of_all_kinds(machine: str, seed: int, sizes: list[int], spread: f
     if weighted:
         data = replace(data, weight=np.repeat(np.random.default_rng(seed).exponential(size=len(sizes)), sizes))
     assert_same(machine, data, scores, Key.root(seed) / Stream.SCORE_NOISE / 9)
-
-
-def ranking_case() -> TrainingSet:
-    case = random_case(11, 200, 4, target="5")
-    return replace(case.data, query_start=np.array([0, 3, 40, 41, 90, 150, 200]))
 
 
 @EACH

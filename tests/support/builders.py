@@ -43,10 +43,12 @@ __all__ = [
     "constrained",
     "eager_threads",
     "grow",
+    "listed",
     "model_bytes",
     "node_bytes",
     "random_case",
     "random_gradients",
+    "ranking_case",
     "sparse",
     "structure_bytes",
     "take",
@@ -120,3 +122,17 @@ def assert_same_tree(
             found = grow(backend, growth, bins, gradients, rows, features, costs)
             assert structure_bytes(found) == structure_bytes(expected), (threads, type(bins.bins).__name__)
     return expected
+
+
+def listed(sizes: list[int], seed: int, spread: float) -> tuple[TrainingSet, Array]:
+    """Labels 0 to 4 of queries of these sizes, and scores (1, n), of which many are equal."""
+    rng, n = np.random.default_rng(seed), sum(sizes)
+    start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    data = TrainingSet(None, None, rng.integers(0, 5, n).astype(np.float64), query_start=start)  # type: ignore[arg-type]
+    return data, np.round(rng.normal(size=(1, n)), 1) * spread
+
+
+def ranking_case() -> TrainingSet:
+    """200 rows to train on, in six queries, one of a single row."""
+    case = random_case(11, 200, 4, target="5")
+    return replace(case.data, query_start=np.array([0, 3, 40, 41, 90, 150, 200]))
