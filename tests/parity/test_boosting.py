@@ -47,6 +47,7 @@ LOSSES: list[tuple[Loss, str]] = [
     (losses.Poisson(), "positive"),
     (losses.Gamma(), "positive"),
     (losses.Tweedie(), "positive"),
+    (losses.CrossEntropy(), "shares"),
     (losses.Logistic(), "binary"),
     (losses.Logistic(0.1), "binary"),
     (losses.Exponential(), "binary"),
