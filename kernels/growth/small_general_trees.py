@@ -46,59 +46,57 @@ def _disturb_gains(noise, new_pairs, node, features, gains):
     keep_winners(gains, sums, features, numbers[0], numbers[1:], words[0], words[1], words[2], words[3])
 
 
-@kernel
-def _grow(held, kinds, level, limits, nodes, layout, columns, rows, histograms, criterion, rules):
-    """Grow the rest of the tree. held: True if leaf values have bounds, else None; the rest as for ``grow``."""
-    level, limits, rule = Level(*level), GrowthLimits(*limits), Criterion(*criterion)
-    node, slots = NodeArrays(*nodes).node, HistogramArrays(*histograms).slots
-    n_nodes, new_pairs, features = level.n_nodes, level.new_pairs, HistogramLayout(*layout).features
-    t, parent = features.shape[0], parents_of(node, n_nodes, rules)
-    is_counted, m = HistogramArrays(*histograms).counts.shape[1] > 0, RowArrays(*rows).rows.shape[0]
-    counts = np.empty((1, node.shape[0]), np.int64)
-    child_limits = (limits.max_depth, limits.least_rows, rule.rule[1], rule.units[1])  # ChildLimits
-    while True:
-        if is_counted:
-            histogram.build_and_count(rows, layout, node, new_pairs, histograms)
-        else:
-            histogram.build(rows, layout, node, new_pairs, histograms, 0, 0, m)
-        pairs = new_pairs.shape[0]
-        found = (
-            np.zeros((2 * pairs, t)),
-            np.empty((2 * pairs, t, 4), np.int64),
-            np.empty((2 * pairs, 0 if kinds is None else t, 8), np.uint32),
-        )
-        if held is not None:  # decided when this is compiled
-            of_rules = NodeRules(*rules)
-            penalties = rule.rule[0], rule.rule[ALPHA], rule.rule[SMOOTHING]
-            inherit(new_pairs, node, of_rules.of_features[0, DIRECTIONS], rule.units, *penalties, of_rules.bounds)
-        may = competing(new_pairs, parent, node, features, rules)
-        packed_search.search(layout, kinds, new_pairs, node, histograms, criterion, rules, held, may, found)
-        _disturb_gains(NodeRules(*rules).noise, new_pairs, node, features, found[0])
-        split.pick(new_pairs, nodes, layout, found, slots)
-        n_nodes, pairs = split_next(
-            None, n_nodes, nodes, columns, rows, slots, limits, child_limits, counts, level.left
-        )
-        if pairs <= 0:
-            return n_nodes, pairs
-        new_pairs = level.left[:pairs]
+def _growing(held):
+    """A kernel that grows the rest of a tree. held: True if leaf values have bounds, else None.
 
-
-@kernel
-def grow(
-    step, until, part, first, last, kinds, results, level, limits, nodes, layout, columns, rows, histograms, criterion,
-    team,
-):  # fmt: skip
-    """Grow the rest of the tree from BUILD until ON, as ``small_trees.grow`` does; return what that returns.
-
-    All nodes are packed. The arguments before ``kinds`` and the results are not read; the last one is a NodeRules.
+    Each is compiled as one function: a kernel that calls another one is optimised with the code of that once more.
     """
-    return _grow(None, kinds, level, limits, nodes, layout, columns, rows, histograms, criterion, team)
+
+    @kernel
+    def grow(
+        step, until, part, first, last, kinds, results, level, limits, nodes, layout, columns, rows, histograms,
+        criterion, team,
+    ):  # fmt: skip
+        """Grow the rest of the tree from BUILD until ON, as ``small_trees.grow`` does; return what that returns.
+
+        All nodes are packed. The arguments before ``kinds`` and the results are not read; the last one is a NodeRules.
+        """
+        level, limits, rule, rules = Level(*level), GrowthLimits(*limits), Criterion(*criterion), team
+        node, slots = NodeArrays(*nodes).node, HistogramArrays(*histograms).slots
+        n_nodes, new_pairs, features = level.n_nodes, level.new_pairs, HistogramLayout(*layout).features
+        t, parent = features.shape[0], parents_of(node, n_nodes, rules)
+        is_counted, m = HistogramArrays(*histograms).counts.shape[1] > 0, RowArrays(*rows).rows.shape[0]
+        counts = np.empty((1, node.shape[0]), np.int64)
+        child_limits = (limits.max_depth, limits.least_rows, rule.rule[1], rule.units[1])  # ChildLimits
+        while True:
+            if is_counted:
+                histogram.build_and_count(rows, layout, node, new_pairs, histograms)
+            else:
+                histogram.build(rows, layout, node, new_pairs, histograms, 0, 0, m)
+            pairs = new_pairs.shape[0]
+            found = (
+                np.zeros((2 * pairs, t)),
+                np.empty((2 * pairs, t, 4), np.int64),
+                np.empty((2 * pairs, 0 if kinds is None else t, 8), np.uint32),
+            )
+            if held is not None:  # decided when this is compiled
+                of_rules = NodeRules(*rules)
+                penalties = rule.rule[0], rule.rule[ALPHA], rule.rule[SMOOTHING]
+                inherit(new_pairs, node, of_rules.of_features[0, DIRECTIONS], rule.units, *penalties, of_rules.bounds)
+            may = competing(new_pairs, parent, node, features, rules)
+            packed_search.search(layout, kinds, new_pairs, node, histograms, criterion, rules, held, may, found)
+            _disturb_gains(NodeRules(*rules).noise, new_pairs, node, features, found[0])
+            split.pick(new_pairs, nodes, layout, found, slots)
+            n_nodes, pairs = split_next(
+                None, n_nodes, nodes, columns, rows, slots, limits, child_limits, counts, level.left
+            )
+            if pairs <= 0:
+                return n_nodes, pairs
+            new_pairs = level.left[:pairs]
+
+    return grow
 
 
-@kernel
-def grow_within_bounds(
-    step, until, part, first, last, kinds, results, level, limits, nodes, layout, columns, rows, histograms, criterion,
-    team,
-):  # fmt: skip
-    """The same where leaf values have bounds, or ``reg_alpha`` or path smoothing changes them."""
-    return _grow(True, kinds, level, limits, nodes, layout, columns, rows, histograms, criterion, team)
+grow = _growing(None)
+grow_within_bounds = _growing(True)
+"""The same where leaf values have bounds, or ``reg_alpha`` or path smoothing changes them."""
