@@ -64,10 +64,8 @@ def by_every_row(scores: Array, mu: float, low: float, scale: float) -> tuple[in
 def test_sums_are_those_of_every_row(kind: str, n: int, seed: int, mus: list[float], floor: float) -> None:
     scores = scores_of(kind, n, seed)
     sums = ThreadedRowSums(scores, counts_of(scores), TEAMS[0], Workspace())
-    for mu in [
-        *mus,
-        max(float(np.median(scores.astype(np.float64))), 1e-3),
-    ]:  # one after the other, as Newton's steps are
+    middle = max(float(np.median(scores.astype(np.float64))), 1e-3)
+    for mu in [*mus, middle]:  # one after the other, as Newton's steps are
         scale = scale_for(mu, n)
         assert sums.three_sums(mu, floor * mu, scale) == by_every_row(scores, mu, floor * mu, scale)
 
