@@ -95,17 +95,8 @@ def _best_so_far(rule: EarlyStopping, model: GradientBoosting, fitted: Any, mean
     name = next(iter(metrics)) if rule.metric is None else rule.metric
     if name not in metrics:
         raise InputError(f"metric: early stopping by {name!r}, of which the fit has none; it has {[*metrics]}.")
-    best, worst_in_a_row, sign = 0, 0, 1.0 if metrics[name] else -1.0
-    for round_, value in enumerate(mean[name]):
-        if np.isnan(value):
-            raise InputError(f"eval_metric: the mean of {name} is nan in round {round_}; choose another one.")
-        if round_ and sign * (value - mean[name][best]) <= rule.min_delta:
-            worst_in_a_row += 1
-        elif round_:
-            best, worst_in_a_row = round_, 0
-        if worst_in_a_row >= rule.rounds:
-            return best, True
-    return best, False
+    best, end = rule.followed(name, mean[name], greater_is_better=metrics[name])
+    return best, end is not None
 
 
 def curves(fitted: Sequence[GradientBoosting], data: str = SET) -> tuple[Curves, Curves]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 from gpuboost.api.base import GradientBoosting
@@ -13,34 +11,20 @@ from gpuboost.backends.several_rounds import PAYS
 from gpuboost.composition.repeated_rounds import may_repeat_on_cpu
 from gpuboost.errors import RecipeError
 from gpuboost.execution import Serial
-from gpuboost.records import dataclass
 from gpuboost.training.parameters.assembly import recipe_from
 from gpuboost.training.parameters.policies import execution
 from gpuboost.training.parameters.threads import threads_of
-from gpuboost.watch.cancellation import Cancellation
+from gpuboost.training.placement.at_once import LEAST_CELLS, MOST_ROWS, Share, each_with_a_share
 from gpuboost.watch.early_stopping import EarlyStopping
 
-LEAST_CELLS = 100_000
-"""Values of X below which a fit is in Python most of the time, where threads wait for each other, unless its rounds are
-repeated by a kernel."""
 
-MOST_ROWS = 1 << 18
-"""Rows above which a fit keeps all processors busy, and needs memory for itself."""
-
-
-@dataclass(frozen=True, slots=True)
-class Share:
-    """The processors of one of several fits, and the event that stops it when another one fails."""
-
-    n_jobs: int
-    stopped: threading.Event | None = None  # None: no other fit runs
-
-    def fit(self, model: GradientBoosting, fit: Callable[[GradientBoosting], GradientBoosting]) -> GradientBoosting:
-        """The model, fitted with this share by the function, and with its own parameters again."""
-        parameters = {"n_jobs": model.n_jobs, "callbacks": model.callbacks}
-        stopping = () if self.stopped is None else (Cancellation(self.stopped),)
-        model.set_params(n_jobs=self.n_jobs, callbacks=(*model.callbacks, *stopping))
-        return fit(model).set_params(**parameters)
+def fit_with(
+    share: Share, model: GradientBoosting, fit: Callable[[GradientBoosting], GradientBoosting]
+) -> GradientBoosting:
+    """The model, fitted with this share by the function, and with its own parameters again."""
+    parameters = {"n_jobs": model.n_jobs, "callbacks": model.callbacks}
+    model.set_params(n_jobs=share.n_jobs, callbacks=(*model.callbacks, *share.callbacks))
+    return fit(model).set_params(**parameters)
 
 
 Work = Callable[[Share], GradientBoosting]
@@ -76,26 +60,7 @@ def fit_in_threads(
     if at_once and cells < LEAST_CELLS and min(total, len(works) - 1) > 1:
         done, works = [works[0](Share(total))], works[1:]
         at_once = rounds >= PAYS and all(_repeats(model, done[0], rows) for model in models)
-    workers = min(total, len(works)) if at_once else 1
-    if workers < 2:
-        return done + [work(Share(total)) for work in works]
-    stopped = threading.Event()
-    pool = ThreadPoolExecutor(workers, thread_name_prefix="gpuboost-fit")
-    try:
-        begun = [pool.submit(_stopping_others, work, Share(total // workers, stopped)) for work in works]
-        return done + [future.result() for future in begun]
-    finally:
-        stopped.set()
-        pool.shutdown(cancel_futures=True)
-
-
-def _stopping_others(work: Work, share: Share) -> GradientBoosting:
-    try:
-        return work(share)
-    except BaseException:
-        assert share.stopped is not None
-        share.stopped.set()
-        raise
+    return done + each_with_a_share(works, total, total if at_once else 1)
 
 
 def _calls_back(model: GradientBoosting) -> bool:

@@ -9,7 +9,7 @@ from typing import TypeVar
 from gpuboost.api.base import GradientBoosting
 from gpuboost.data.dataset import Dataset
 from gpuboost.execution import Serial
-from gpuboost.model_selection.in_threads import Share, fit_in_threads, is_on_cpu
+from gpuboost.model_selection.in_threads import fit_in_threads, fit_with, is_on_cpu
 from gpuboost.training.parameters.automatic import provisional
 from gpuboost.training.parameters.policies import execution
 from gpuboost.training.placement.device_arrays import size_of
@@ -64,13 +64,7 @@ def fit_each(
     first, (cells, on) = models[0], size_of(data)
     gpu = gpu_of_fits(first, len(data), cells, on)
     if gpu is None and is_on_cpu(first, cells, on):
-        works = [partial(_shared, model, fit) for model, fit in zip(models, fits, strict=True)]
+        works = [partial(fit_with, model=model, fit=fit) for model, fit in zip(models, fits, strict=True)]
         rounds = provisional(first.get_params(deep=False), len(data))["n_estimators"]
         return fit_in_threads(works, models, rounds, len(data), cells)
     return fit_in_turn_or_together([partial(fit, model) for model, fit in zip(models, fits, strict=True)], gpu)
-
-
-def _shared(
-    model: GradientBoosting, fit: Callable[[GradientBoosting], GradientBoosting], share: Share
-) -> GradientBoosting:
-    return share.fit(model, fit)

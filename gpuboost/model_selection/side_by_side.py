@@ -14,12 +14,13 @@ from gpuboost.api.base import GradientBoosting
 from gpuboost.losses.protocol import Loss
 from gpuboost.model_selection.folds import for_fold
 from gpuboost.model_selection.in_step import SET, deciding_metric, without_stopping
-from gpuboost.model_selection.in_threads import Share, fit_in_threads, is_on_cpu
+from gpuboost.model_selection.in_threads import fit_in_threads, fit_with, is_on_cpu
 from gpuboost.model_selection.lock_step import fit_in_turn_or_together, gpu_of_fits
 from gpuboost.model_selection.search_data import Fold
 from gpuboost.training.parameters.assembly import recipe_from
 from gpuboost.training.parameters.seeds import seed_of
 from gpuboost.training.parameters.threads import threads_of
+from gpuboost.training.placement.at_once import Share
 from gpuboost.training.row_sampling import check_rows_of
 
 
@@ -43,7 +44,9 @@ class RunningTrial:
         rows, before = self.folds[fold], self.fitted[fold]
         made = for_fold(self.model, rows.learn, rows.n_rows)
         made.set_params(n_estimators=rounds - len(self.curves[fold]))
-        made = share.fit(made, lambda part: part.fit(rows.training, eval_set={SET: rows.judged}, init_model=before))
+        made = fit_with(
+            share, made, lambda part: part.fit(rows.training, eval_set={SET: rows.judged}, init_model=before)
+        )
         metric = deciding_metric(self.model, made)
         self.metric, self.higher_is_better = metric.name, metric.higher_is_better
         sequences = made.columns_.sequences  # each has a round for one of n_estimators

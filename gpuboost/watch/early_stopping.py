@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from copy import copy
 from typing import Any
 
@@ -41,7 +41,7 @@ class EarlyStopping:
                 raise RecipeError(f"{name}: must be a name or None; got {value!r}.")
         self.min_delta = min_delta
         self.metric, self.data = metric, data
-        self.least_share = 0.0
+        self.least_shares = 0.0, 0.0
         self._forget()
 
     def __repr__(self) -> str:
@@ -50,12 +50,17 @@ class EarlyStopping:
         return f"EarlyStopping(rounds={self.rounds}, min_delta={self.min_delta}{more})"
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update({"metric": None, "data": None, "least_share": 0.0} | state)  # older pickles lack them
+        self.__dict__.update(
+            {"metric": None, "data": None, "least_shares": (0.0, 0.0)} | state
+        )  # older pickles lack them
 
-    def with_least_share(self, share: float) -> EarlyStopping:
-        """The same rule, by which a new best is better by more than this share of the first value, too."""
+    def with_least_shares(self, of_first: float, of_best: float) -> EarlyStopping:
+        """The same rule, but a new best is better by more than these shares of the first value and of the best, too.
+
+        The second share does not count for metrics that grow with quality, as the best of many of them is 1.
+        """
         rule = copy(self)
-        rule.least_share = share
+        rule.least_shares = of_first, of_best
         return rule
 
     def with_rounds(self, rounds: int) -> EarlyStopping:
@@ -77,10 +82,31 @@ class EarlyStopping:
                 "Pass eval_set=(X, y) to fit, or set validation_fraction=0.1."
             )
         self._forget()
-        first = next(iter(plan.metrics))
-        self._set = _among("data", self.data, plan.eval_sets, plan.eval_sets[-1])
-        self._metric = _among("metric", self.metric, plan.metrics, first)
+        self._metric, self._set = self.watched(plan.metrics, plan.eval_sets)
         self._greater_is_better = plan.metrics[self._metric]
+
+    def watched(self, metrics: Iterable[str], eval_sets: Sequence[str]) -> tuple[str, str]:
+        """The names of the metric and of the eval set that decide. Raises RecipeError if the fit has none of a name."""
+        metric = _among("metric", self.metric, metrics, next(iter(metrics)))
+        return metric, _among("data", self.data, eval_sets, eval_sets[-1])
+
+    def followed(self, metric: str, values: Iterable[float], *, greater_is_better: bool) -> tuple[int, int | None]:
+        """The best round of a mean curve, 0 for the first, and the number of rounds until the rule stops, if it does.
+
+        Raises
+        ------
+        InputError
+            If a value until then is not a number.
+        """
+        rule = copy(self)
+        rule._forget()
+        rule._greater_is_better = greater_is_better
+        for round_, value in enumerate(values):
+            if math.isnan(value):
+                raise InputError(f"eval_metric: the mean of {metric} is nan in round {round_}; choose another one.")
+            if rule._stops_at(value, round_ + 1):
+                return (rule.best_rounds or 1) - 1, round_ + 1
+        return (rule.best_rounds or 1) - 1, None
 
     def __call__(self, record: Round) -> bool:
         value = record.evals[self._set][self._metric]
@@ -89,18 +115,24 @@ class EarlyStopping:
                 f"eval_set: early stopping needs a number; {self._metric} of {self._set} is nan in round "
                 f"{record.round}. Check that set, or choose another eval_metric."
             )
+        return self._stops_at(value, record.n_rounds)
+
+    def _stops_at(self, value: float, n_rounds: int) -> bool:
+        """True if the rule stops, having seen the value of an ensemble of so many rounds."""
         if self._is_new_best(value):
-            self.best_score, self.best_rounds, self.worse_in_a_row = value, record.n_rounds, 0
+            self.best_score, self.best_rounds, self.worse_in_a_row = value, n_rounds, 0
         else:
             self.worse_in_a_row += 1
         return self.worse_in_a_row >= self.rounds
 
     def _is_new_best(self, value: float) -> bool:
+        of_first, of_best = self.least_shares
         if self.best_score is None:
-            self._least_gain = max(self.min_delta, self.least_share * abs(value))
+            self._least_gain = max(self.min_delta, of_first * abs(value))
             return True
-        gain = value - self.best_score if self._greater_is_better else self.best_score - value
-        return gain > self._least_gain
+        if self._greater_is_better:
+            return value - self.best_score > self._least_gain
+        return self.best_score - value > max(self._least_gain, of_best * abs(self.best_score))
 
     def end(self) -> None:
         """Do nothing: no resource is held."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import gpuboost as gb
 from gpuboost.cli import main
 from gpuboost.data.row_metadata import RowMetadata
 from gpuboost.errors import InputError, RecipeError
+from gpuboost.training import chosen_rounds
 from gpuboost.training.parameters import automatic
 
 AUTO: dict[str, Any] = {"n_estimators": "auto", "learning_rate": "auto"}
@@ -41,30 +43,75 @@ def model_bytes(model: Any) -> bytes:
     return repr(gb.to_dict(model)).encode()
 
 
-def held_out_curves(make: Any, data: tuple[Any, Any], splits: int, **fit: Any) -> list[list[float]]:
-    """The first metric of fits that set a fifth aside, by the seeds 0, 1 ..."""
-    found = []
+def held_out_mean(make: Any, data: tuple[Any, Any], splits: int, **fit: Any) -> list[float]:
+    """Mean of the first metric over fits of 150 rounds that set a fifth aside, by the seeds 0, 1 ..."""
+    curves = []
     for seed in range(splits):
-        model = make(n_estimators=automatic.MOST_ROUNDS, validation_fraction=0.2, random_state=seed)
-        found.append(next(iter(model.fit(*data, **fit).evals_result_["validation_0"].values())))
-    return found
+        model = make(n_estimators=150, validation_fraction=0.2, random_state=seed, early_stopping_rounds=None)
+        curves.append(next(iter(model.fit(*data, **fit).evals_result_["validation_0"].values())))
+    return [sum(values) / len(values) for values in zip(*curves, strict=True)]
 
 
-def test_the_rounds_are_those_of_the_best_mean_curve_and_all_rows_are_fitted(noisy: Any) -> None:
-    model = gb.GradientBoostingRegressor(**FEW).fit(*noisy)
-    curves = held_out_curves(
-        lambda **p: gb.GradientBoostingRegressor(**FEW | p), noisy, automatic.n_splits(_plain(300))
-    )
-    means = [sum(values) / len(values) for values in zip(*curves, strict=False)]
-    rounds = 1 + int(np.argmin(means))
+def best_of(means: list[float], patience: int, sign: float = 1.0, shares: tuple[float, float] = (0.0, 0.0)) -> int:
+    """The number of rounds with the least value, up to where there was no new best for so many rounds."""
+    best, since, end = sign * means[0], 0, len(means)
+    for i, value in enumerate(means[1:], 2):
+        least = max(shares[0] * abs(means[0]), shares[1] * abs(best))
+        best, since = (sign * value, 0) if best - sign * value > least else (best, since + 1)
+        if since == patience:
+            end = i
+            break
+    assert end < len(means)
+    return 1 + int(np.argmin([sign * value for value in means[:end]]))
+
+
+@pytest.mark.parametrize("own_rule", [True, False])
+def test_the_rounds_are_those_of_the_best_mean_curve_and_all_rows_are_fitted(noisy: Any, own_rule: bool) -> None:
+    params = FEW if own_rule else FEW | {"early_stopping_rounds": None, "max_depth": 3}
+    model = gb.GradientBoostingRegressor(**params).fit(*noisy)
+    splits = automatic.n_splits(_plain(300))
+    means = held_out_mean(lambda **p: gb.GradientBoostingRegressor(**params | p), noisy, splits)
+    rounds = best_of(means, 3) if own_rule else best_of(means, automatic.patience(0.5), 1.0, automatic.LEAST_SHARES)
     assert model.n_iter_ == rounds
-    assert model.evals_result_ == {"validation_0": {"rmse": means[:rounds]}}
+    assert model.evals_result_ == {"validation_0": {"rmse": means[:rounds]}}  # of fits in parts, and of whole ones
     assert model.best_iteration_ is None
     assert list(model.fit_report_.seconds) == ["choose", "prepare", "train"]
-    plain = gb.GradientBoostingRegressor(**FEW | {"n_estimators": rounds, "early_stopping_rounds": None}).fit(*noisy)
+    plain = gb.GradientBoostingRegressor(**params | {"n_estimators": rounds, "early_stopping_rounds": None}).fit(*noisy)
     assert [tree.value.tolist() for tree in model.ensemble_.trees] == [
         tree.value.tolist() for tree in plain.ensemble_.trees
     ]
+
+
+def test_no_split_ends_the_choice_by_itself(rng: np.random.Generator) -> None:
+    """Each part of the fits goes on to a multiple of the rounds where the first split alone would have stopped."""
+    x = rng.uniform(size=(400, 5))
+    y = np.sin(6.0 * x[:, 0]) + x[:, 1] * x[:, 2] + 0.1 * rng.normal(size=400)
+    few = {"n_estimators": "auto", "learning_rate": 0.2, "max_depth": 3, "early_stopping_rounds": 4, "n_jobs": 1}
+    longer = 0
+    for seed in range(6):
+        model = gb.GradientBoostingRegressor(**few, random_state=seed).fit(x, y)
+        alone = [
+            gb.GradientBoostingRegressor(
+                **few | {"n_estimators": 500}, random_state=seed + i, validation_fraction=0.2
+            ).fit(x, y).n_iter_
+            for i in range(3)
+        ]  # fmt: skip
+        longer += model.n_iter_ > min(alone) + 4
+    assert longer >= 2
+
+
+@pytest.mark.parametrize("metric", ["rmse", "r2"])
+def test_the_least_gain_is_of_the_best_for_losses_alone(metric: str) -> None:
+    values = (
+        [1.0, 0.5, *(0.5 - 0.0001 * i for i in range(1, 9))]
+        if metric == "rmse"
+        else [0.5, *(0.9 + 0.0001 * i for i in range(9))]
+    )
+    rule = gb.callbacks.EarlyStopping(4).with_least_shares(1e-5, 3e-3)
+    best, end = rule.followed(metric, values, greater_is_better=metric == "r2")
+    assert (best, end) == ((1, 6) if metric == "rmse" else (9, None))
+    with pytest.raises(InputError, match="eval_metric: the mean of rmse is nan in round 1"):
+        rule.followed("rmse", [1.0, float("nan")], greater_is_better=False)
 
 
 def _plain(n: int) -> RowMetadata:
@@ -114,9 +161,8 @@ def test_queries_are_set_aside_whole(rng: np.random.Generator) -> None:
     group = np.repeat(np.arange(24), 10)
     model = gb.GradientBoostingRanker(**FEW).fit(x, y, group=group)
     splits = automatic.n_splits(RowMetadata.of(240, group=group))
-    curves = held_out_curves(lambda **p: gb.GradientBoostingRanker(**FEW | p), (x, y), splits, group=group)
-    means = [sum(values) / len(values) for values in zip(*curves, strict=False)]
-    assert model.n_iter_ == 1 + int(np.argmax(means))
+    means = held_out_mean(lambda **p: gb.GradientBoostingRanker(**FEW | p), (x, y), splits, group=group)
+    assert model.n_iter_ == best_of(means, 3, -1.0)
 
 
 def test_sequences_of_trees_have_as_many_rounds_each(rng: np.random.Generator) -> None:
@@ -142,6 +188,27 @@ def test_every_machine_has_the_same_bytes(kind: Any, noisy: Any) -> None:
     assert device.fit_report_.device == "cuda:0"
     assert {model_bytes(model) for model in (device, *hosts)} == {model_bytes(device)}
     assert device.evals_result_ == hosts[0].evals_result_
+
+
+def test_splits_go_on_at_the_same_time_with_the_same_bytes(noisy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain, threads = chosen_rounds.train, list[str]()
+
+    def train(job: Any) -> Any:
+        threads.append(f"{threading.current_thread().name.split('_')[0]} {job.threads}")
+        return plain(job)
+
+    monkeypatch.setattr(chosen_rounds, "train", train)
+    slow = FEW | {"learning_rate": 0.05, "early_stopping_rounds": 40}
+    found = {}
+    for n_jobs in (1, 2):
+        threads.clear()
+        found[n_jobs] = gb.GradientBoostingRegressor(**slow | {"n_jobs": n_jobs}).fit(*noisy)
+        at_once = "MainThread 1" if n_jobs == 1 else "gpuboost-fit 1"  # once it is known that kernels repeat the rounds
+        parts = len(threads) // 3 - 1
+        assert threads == [f"MainThread {n_jobs}"] * 3 + [at_once] * 3 * parts
+        assert parts >= 1
+    assert model_bytes(found[1]) == model_bytes(found[2])
+    assert found[1].evals_result_ == found[2].evals_result_
 
 
 def test_the_seed_decides(noisy: Any) -> None:
@@ -235,13 +302,17 @@ def test_cross_validation(noisy: Any) -> None:
         ({"langevin": gb.Langevin(), "n_estimators": 5, "learning_rate": "auto"}, "learning_rate: 'auto' picks"),
         ({"early_stopping_rounds": 0}, "early_stopping_rounds"),
         ({"validation_fraction": 1.5}, "validation_fraction: must be"),
+        (
+            {"early_stopping_rounds": None, "callbacks": [gb.callbacks.EarlyStopping(3, metric="mae")]},
+            "metric: early stopping by 'mae', of which the fit has none",
+        ),
     ],
 )
 def test_wrong_parameters(params: Any, message: str, noisy: Any) -> None:
     model = gb.GradientBoostingRegressor(**FEW | params)
     with pytest.raises(RecipeError, match=message):
         model.fit(*noisy)
-    if "validation_fraction" not in params and "early_stopping_rounds" not in params:
+    if not params.keys() & {"validation_fraction", "early_stopping_rounds"}:
         assert model.check(*noisy).kind == "refused"
 
 
@@ -299,7 +370,7 @@ def test_rows_without_noise_have_some_hundred_rounds(n: int, rng: np.random.Gene
 def test_the_users_own_rule_has_no_least_gain() -> None:
     x = np.repeat([0.0, 1.0], 40)[:, None]
     few = {**FEW, "learning_rate": 0.3, "early_stopping_rounds": 5, "reg_lambda": 0.0}
-    rule = gb.callbacks.EarlyStopping(5).with_least_share(1e-2)
+    rule = gb.callbacks.EarlyStopping(5).with_least_shares(1e-2, 0.0)
     assert rule.with_rounds(7).rounds == 7
     assert rule.rounds == 5
     own = gb.GradientBoostingRegressor(**few).fit(x, x[:, 0]).n_iter_

@@ -13,8 +13,9 @@ import pytest
 
 import gpuboost as gb
 from gpuboost.errors import RecipeError
-from gpuboost.model_selection import in_threads
-from gpuboost.model_selection.in_threads import Share, fit_in_threads
+from gpuboost.model_selection import in_threads, lock_step, side_by_side
+from gpuboost.model_selection.in_threads import fit_in_threads
+from gpuboost.training.placement.at_once import Share
 
 Data = tuple[np.ndarray, np.ndarray]
 
@@ -23,14 +24,15 @@ class Fits:
     """The threads and shares of the fits of a test."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.threads, self.shares, plain = list[bool](), list[int](), Share.fit
+        self.threads, self.shares = list[bool](), list[int]()
 
-        def fit(share: Share, *given: Any) -> Any:
+        def fit(share: Share, *given: Any, **named: Any) -> Any:
             self.threads.append(threading.current_thread() is not threading.main_thread())
             self.shares.append(share.n_jobs)
-            return plain(share, *given)
+            return in_threads.fit_with(share, *given, **named)
 
-        monkeypatch.setattr(Share, "fit", fit)
+        monkeypatch.setattr(lock_step, "fit_with", fit)
+        monkeypatch.setattr(side_by_side, "fit_with", fit)
 
 
 @pytest.fixture
@@ -117,7 +119,7 @@ def test_an_error_stops_the_others(error: BaseException, regression_data: Data) 
             others.append(model.fit(*regression_data))
             return others[-1]
 
-        return share.fit(regressor(n_estimators=200_000), fit)
+        return in_threads.fit_with(share, regressor(n_estimators=200_000), fit)
 
     def bad(share: Share) -> Any:
         running.wait(60)
