@@ -208,10 +208,11 @@ class PredictionMixin(ABC):
         is_array = type(X) is np.ndarray or isinstance(X, DeviceMatrix)
         if not is_array:
             X = collected(X if (frame := lazy_frame(X)) is None else self._needed(frame))
-        table = as_table(X)
+        given = as_table(X)
+        table = self.columns_.without_query(given)
         # scikit-learn's check of names and numbers of columns takes longer than a row's prediction; a Table has its own
         is_plain = is_array and self.columns_.names is None and X.shape[1] == self.n_features_in_
-        if not is_plain and not isinstance(X, Table):
+        if not is_plain and not isinstance(X, Table) and table is given:
             self._check_columns(X, table.names)
         return self.columns_.encode(table)
 
@@ -228,6 +229,7 @@ class PredictionMixin(ABC):
 
     def _needed(self, frame: Any) -> Any:
         """A narwhals lazy frame, of which only the columns are read that predictions depend on."""
+        frame = frame.drop(self.columns_.query, strict=False) if self.columns_.query else frame
         self._check_columns(frame.head(0).collect().to_native(), frame.collect_schema().names())
         used = used_columns(self.ensemble_, [encoded.columns for encoded in self.columns_.layout])
         return with_only(frame, {frame.collect_schema().names()[f] for f in used})

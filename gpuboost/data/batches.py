@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from math import nan
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ import numpy as np
 from gpuboost.arguments import declares
 from gpuboost.data.frames import MARKS, collected
 from gpuboost.data.missing import checked_missing, missing_text
+from gpuboost.data.query_column import without_group
 from gpuboost.data.sparse import check_sparse
 from gpuboost.data.tables import Column, Table, as_table
 from gpuboost.data.targets import target_array
@@ -99,7 +101,9 @@ def _piece(value: Any, i: int) -> dict[str, Any]:
         raise InputError(f"{rule}; got {type(value).__name__}.")
     if "X" not in value or set(value) - {*KEYS, "missing"}:
         raise InputError(f"{rule}; got {', '.join(map(repr, value)) or 'none'}.")
-    return {name: value[name] for name in (*KEYS, "missing") if value.get(name) is not None}
+    piece = {name: value[name] for name in (*KEYS, "missing") if value.get(name) is not None}
+    features, group = without_group(piece["X"], piece.get("group"))
+    return piece if group is None else piece | {"X": features, "group": group}
 
 
 def _vector(parts: list[Any], name: str) -> Any:
@@ -182,11 +186,11 @@ def _table(frames: list[Any]) -> Table:
     _check_names([list(table.names or ()) for table in tables])
     shape = sum(table.shape[0] for table in tables), tables[0].shape[1]
     if all(isinstance(table.matrix, np.ndarray) for table in tables):
-        return Table(shape, tables[0].names, matrix=np.concatenate([table.matrix for table in tables]))
+        return replace(tables[0], shape=shape, matrix=np.concatenate([table.matrix for table in tables]))
     if any(table.is_sparse for table in tables):
         raise InputError("batches: frames of sparse columns cannot be joined; pass scipy sparse matrices.")
     columns = tuple(_column([table.column(f) for table in tables]) for f in range(shape[1]))
-    return Table(shape, tables[0].names, columns=columns)
+    return Table(shape, tables[0].names, columns=columns, query=tables[0].query)
 
 
 def _column(parts: list[Column]) -> Column:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, cast
 
@@ -22,7 +22,7 @@ from gpuboost.types import DeviceMatrix
 FROM_DTYPE = "from_dtype"
 _EXACT_IN_FLOAT32 = 2**24
 MOST_FEATURES = 2**24  # a model file may not claim more
-OPTIONAL = {"statistics", "missing"}  # entries that not every model file has
+OPTIONAL = {"statistics", "missing", "query"}  # entries that not every model file has
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,7 @@ class Columns:
     categories: tuple[tuple[Category, ...] | None, ...]  # d entries in code order; None if numeric
     statistics: TargetStatistics | None = None  # of columns that trees see as numbers; None if there is none
     missing: float | None = None  # a number that stands for missing values; None: NaN alone does
+    query: str | None = None  # a column of query ids, which rows may have beside these; None: there is none
 
     def __setstate__(self, state: Sequence[Any]) -> None:
         restored(self, state)
@@ -67,7 +68,7 @@ class Columns:
         categories = tuple(
             learn_categories(table.column(f), table.label(f)) if wanted[f] else None for f in range(table.shape[1])
         )
-        return cls(table.shape[1], table.names, categories, missing=missing)
+        return cls(table.shape[1], table.names, categories, missing=missing, query=table.query)
 
     @property
     def is_categorical(self) -> NDArray[np.bool_]:
@@ -101,12 +102,18 @@ class Columns:
         """(d,) numbers of categories; 0 for numeric columns."""
         return tuple(0 if categories is None else len(categories) for categories in self.categories)
 
+    def without_query(self, table: Table) -> Table:
+        """The table without the column of query ids, which is no feature; itself if it has none."""
+        if self.query is None or table.names is None or self.query not in table.names:
+            return table
+        return table.select([name for name in table.names if name != self.query])
+
     def check(self, X: Any) -> None:
         """Raise InputError unless X has the number of columns, and the names in the order, that were learned.
 
         Data without names is taken by position.
         """
-        table = as_table(X)
+        table = self.without_query(as_table(X))
         if self.names is not None and table.names is not None and table.names != self.names:
             _refuse_names(table.names, self.names)
         if table.shape[1] != self.n_features:
@@ -125,7 +132,7 @@ class Columns:
         InputError
             If names or numbers of columns differ from training, text is found in a numeric column, or an infinity.
         """
-        table = marked(as_table(X), self.missing)
+        table = marked(self.without_query(as_table(X)), self.missing)
         self.check(table)
         if table.matrix is not None and not any(categories is not None for categories in self.categories):
             x = table.matrix if table.is_sparse or table.on_device else as_floats(table.matrix)
@@ -185,6 +192,7 @@ class Columns:
         names = None if self.names is None else list(self.names)
         made: dict[str, Any] = {"n_features": self.n_features, "names": names, "categories": listed}
         made |= {} if self.missing is None else {"missing": self.missing}
+        made |= {} if self.query is None else {"query": self.query}
         return made if self.statistics is None else made | {"statistics": self.statistics.to_json()}
 
     @classmethod
@@ -219,7 +227,9 @@ class Columns:
         if "missing" in value and not is_real(value["missing"]):
             raise InputError(f"columns: missing must be a finite number; got {value['missing']!r}.")
         missing = float(value["missing"]) if "missing" in value else None
-        return cls(d, None if names is None else tuple(names), tuple(categories), statistics, missing)
+        return cls(
+            d, None if names is None else tuple(names), tuple(categories), statistics, missing, _query_from(value)
+        )
 
 
 def categorical_columns(table: Table, categorical_features: Any) -> NDArray[np.bool_]:
@@ -290,6 +300,15 @@ def _refuse_names(seen: tuple[str, ...], learned: tuple[str, ...]) -> None:
         f"X: must have the columns of the training data in the same order; {'; '.join(parts)}. "
         "Select them with X[model.feature_names_in_]."
     )
+
+
+def _query_from(value: Mapping[str, Any]) -> str | None:
+    if "query" not in value:
+        return None
+    query, names = value["query"], value["names"]
+    if not isinstance(query, str) or names is None or query in names:
+        raise InputError(f"columns: query must be the name of a column beside those in names; got {query!r}.")
+    return query
 
 
 def _is_list_of_text(value: Any, length: int) -> bool:

@@ -304,9 +304,9 @@ class Dataset:
             )
         x, names = self.loaded().x, self.columns.names
         if self.columns.is_categorical.any():
-            features: Any = Table(self.shape, names, columns=self.columns.decoded(x))
+            features: Any = Table(self.shape, names, columns=self.columns.decoded(x), query=self.columns.query)
         else:
-            features = x if names is None else Table(self.shape, names, matrix=x)
+            features = x if names is None else Table(self.shape, names, matrix=x, query=self.columns.query)
         held = {"y": self.y, "weight": self.weight, "group": self.group, "init_score": self.init_score}
         known = self.columns.missing
         given = {"X": features, "missing": nan if known is None else known}

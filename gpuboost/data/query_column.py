@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
 
@@ -13,7 +14,7 @@ from gpuboost.errors import InputError
 def without_group(X: Any, group: Any) -> tuple[Any, Any]:
     """X without the column that ``group`` names, and the query ids in it; both as they are if ``group`` is not text.
 
-    X: any input of ``tables.as_table``, with names; a ``Table`` comes back.
+    X: any input of ``tables.as_table``, with names; a ``Table`` comes back, which has the name as ``query``.
 
     Raises
     ------
@@ -34,4 +35,4 @@ def without_group(X: Any, group: Any) -> tuple[Any, Any]:
     kept = [name for name in table.names if name != group]
     if not kept:
         raise InputError(f"group: X has no column but {group!r}, and so no feature.")
-    return table.select(kept), table.column(table.names.index(group)).row_values()
+    return replace(table.select(kept), query=group), table.column(table.names.index(group)).row_values()

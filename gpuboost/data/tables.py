@@ -10,6 +10,7 @@ import sys
 import warnings
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -55,6 +56,7 @@ class Table:
     names: tuple[str, ...] | None = None
     matrix: Any = None  # (n, d) numpy array of numbers, scipy CSR in canonical form, or DeviceMatrix
     columns: tuple[Column, ...] = ()
+    query: str | None = None  # name of the column of query ids that was taken out of X
 
     @property
     def is_sparse(self) -> bool:
@@ -74,16 +76,16 @@ class Table:
         """Some of the rows, by number."""
         shape = len(numbers), self.shape[1]
         if self.matrix is not None:
-            return Table(shape, self.names, matrix=self.matrix[numbers])
-        return Table(shape, self.names, columns=tuple(Column(c.values[numbers], c.levels) for c in self.columns))
+            return replace(self, shape=shape, matrix=self.matrix[numbers])
+        return replace(self, shape=shape, columns=tuple(Column(c.values[numbers], c.levels) for c in self.columns))
 
     def select(self, names: Sequence[str]) -> Table:
         """The columns of these names, in their order."""
         places = [(self.names or ()).index(name) for name in names]
         shape = self.shape[0], len(places)
         if self.matrix is not None:
-            return Table(shape, tuple(names), matrix=self.matrix[:, places])
-        return Table(shape, tuple(names), columns=tuple(self.columns[f] for f in places))
+            return replace(self, shape=shape, names=tuple(names), matrix=self.matrix[:, places])
+        return replace(self, shape=shape, names=tuple(names), columns=tuple(self.columns[f] for f in places))
 
     def label(self, f: int) -> str:
         """The name of column f in error messages."""

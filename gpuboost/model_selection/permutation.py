@@ -15,6 +15,7 @@ from gpuboost.api.offsets import offset_of
 from gpuboost.data.dataset import Dataset
 from gpuboost.data.frames import collected
 from gpuboost.data.queries import query_start
+from gpuboost.data.query_column import without_group
 from gpuboost.data.tables import as_table
 from gpuboost.losses.protocol import is_list_loss
 from gpuboost.metrics import Metric
@@ -144,6 +145,7 @@ def _target(model: GradientBoosting, rows: LabelledRows) -> Floats:
 
 
 def _labelled(X: Any, y: Any, weight: Any, group: Any, offset: Any) -> LabelledRows:
+    X, group = without_group(X, group)
     y, weight, offset = on_host(y), on_host(weight), on_host(offset)
     if isinstance(X, Dataset):
         return labelled_dataset(X, y, weight, group, offset)

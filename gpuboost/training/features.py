@@ -87,7 +87,7 @@ def features(
         x = named(start.argument, lambda: numbers(rows, of_rows, read=False))
         if isinstance(rows, Table):
             _warn_of_new_categories(rows, of_rows, start.argument)
-        return Features(x, start.columns, start.ensemble.cuts, None)
+        return Features(x, _with_query(start.columns, rows), start.ensemble.cuts, None)
     if isinstance(rows, Dataset):
         _agree(params, rows)
         dataset = rows
@@ -102,6 +102,14 @@ def features(
             n_jobs=threads,
         )
     return Features(dataset, dataset.columns, dataset.cuts, dataset)
+
+
+def _with_query(columns: Columns, rows: Any) -> Columns:
+    """The columns of the model to continue, with the column of query ids of the rows to learn from, if it has none."""
+    known = rows.columns if isinstance(rows, Dataset) else rows
+    query = known.query if isinstance(known, Columns | Table) else None
+    new = query is not None and columns.query is None and columns.names is not None
+    return replace(columns, query=query) if new else columns
 
 
 def _warn_of_new_categories(table: Table, columns: Columns, argument: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -21,6 +23,13 @@ def ranker(**params):
     return gb.GradientBoostingRanker(n_estimators=4, max_depth=2, n_jobs=1, random_state=0, **params)
 
 
+def without_query(model):
+    """The content of the model file without the name of the column."""
+    content = gb.to_dict(model)
+    assert content["columns"].pop("query") == "qid"
+    return content
+
+
 @pytest.fixture(scope="module")
 def expected():
     return ranker().fit(PLAIN, GRADES, group=QUERIES, eval_set=(PLAIN, GRADES, QUERIES))
@@ -29,7 +38,7 @@ def expected():
 @pytest.mark.parametrize("ids", [QUERIES, QUERIES.astype(str), QUERIES / 2.0, pd.Categorical(QUERIES.astype(str))])
 def test_the_column_is_the_query_and_no_feature(ids, expected):
     model = ranker().fit(FRAME.assign(qid=ids), GRADES, group="qid", eval_set=(FRAME.assign(qid=ids), GRADES, "qid"))
-    assert gb.dumps(model) == gb.dumps(expected)
+    assert without_query(model) == gb.to_dict(expected)
     assert model.evals_result_ == expected.evals_result_
     assert list(model.feature_names_in_) == NAMES
 
@@ -38,7 +47,7 @@ def test_other_frames(expected):
     polars, pyarrow = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
     for frame in (polars.from_pandas(FRAME), polars.from_pandas(FRAME).lazy(), pyarrow.Table.from_pandas(FRAME)):
         model = ranker().fit(frame, GRADES, group="qid", eval_set=(PLAIN, GRADES, QUERIES))
-        assert gb.dumps(model) == gb.dumps(expected)
+        assert without_query(model) == gb.to_dict(expected)
 
 
 def test_everything_that_takes_queries_takes_the_column(expected):
@@ -51,7 +60,7 @@ def test_everything_that_takes_queries_takes_the_column(expected):
         == model.refit(PLAIN, GRADES, group=QUERIES, decay=0.5).predict(PLAIN).tobytes()
     )
     data = gb.Dataset(FRAME, GRADES, group="qid")
-    assert gb.dumps(ranker().fit(data, eval_set=(PLAIN, GRADES, QUERIES))) == gb.dumps(expected)
+    assert without_query(ranker().fit(data, eval_set=(PLAIN, GRADES, QUERIES))) == gb.to_dict(expected)
     folds = [gb.cv(ranker(), x, GRADES, group=group, folds=3) for x, group in ((FRAME, "qid"), (PLAIN, QUERIES))]
     assert str(folds[0]) == str(folds[1])
     assert model.predict(FRAME[model.feature_names_in_]).tobytes() == model.predict(PLAIN).tobytes()
@@ -72,4 +81,49 @@ def test_wrong_columns_are_refused(expected):
     with pytest.raises(gb.InputError, match="group: X has no column 'x'"):
         ranker().fit(PLAIN, GRADES, group=QUERIES, eval_set=(FRAME, GRADES, "x"))
     with pytest.raises(ValueError, match="qid"):
-        expected.predict(FRAME)
+        expected.predict(FRAME)  # a model of queries in an array knows no such column
+
+
+def test_rows_to_predict_may_have_the_column(expected):
+    polars, pyarrow = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
+    model = ranker().fit(FRAME, GRADES, group="qid", eval_set=(FRAME, GRADES, QUERIES))
+    assert model.evals_result_ == expected.evals_result_
+    frames = FRAME, PLAIN.assign(qid=QUERIES), PLAIN, polars.from_pandas(FRAME), pyarrow.Table.from_pandas(FRAME)
+    for known in (model, gb.loads(gb.dumps(model)), ranker().fit(FRAME, GRADES, group="qid", init_model=expected)):
+        scores = known.predict(PLAIN).tobytes()
+        for frame in (*frames, frames[3].lazy()):
+            assert known.predict(frame).tobytes() == scores
+    assert model.predict_contributions(FRAME).tobytes() == model.predict_contributions(PLAIN).tobytes()
+    assert model.score(FRAME, GRADES, group=QUERIES) == model.score(FRAME, GRADES, group="qid")
+    with pytest.raises(gb.InputError, match="not in training: 'z'"):
+        model.predict(FRAME.assign(z=0.0))
+
+
+def test_every_dataset_keeps_the_name_of_the_column(expected, tmp_path):
+    pytest.importorskip("pyarrow")
+    data = gb.Dataset(FRAME, GRADES, group="qid")
+    data.save(tmp_path / "rows.gbd")
+    FRAME.assign(grade=GRADES).to_parquet(tmp_path / "rows.parquet")
+    pieces = [{"X": FRAME[rows], "y": GRADES[rows], "group": "qid"} for rows in (slice(60), slice(60, None))]
+    for made in (
+        gb.Dataset.load(tmp_path / "rows.gbd"),
+        gb.Dataset.from_parquet(tmp_path / "rows.parquet", "grade", group="qid"),
+        gb.Dataset.from_batches(pieces),
+        gb.Dataset.from_batches([data.take(np.arange(60)), data.take(np.arange(60, 120))]),
+    ):
+        assert ranker().fit(made).predict(FRAME).tobytes() == expected.predict(PLAIN).tobytes()
+    folds = gb.cv(ranker(), FRAME, GRADES, group="qid", folds=3, refit=True)
+    assert folds.model.predict(FRAME).tobytes() == folds.model.predict(PLAIN).tobytes()
+
+
+def test_permutation_importance_takes_the_column(expected):
+    by_name = gb.permutation_importance(expected, FRAME, GRADES, group="qid", n_repeats=1)
+    assert str(by_name) == str(gb.permutation_importance(expected, PLAIN, GRADES, group=QUERIES, n_repeats=1))
+
+
+def test_a_damaged_name_is_refused(expected):
+    for name in ("a", 3):
+        content = gb.to_dict(expected)
+        content["columns"]["query"] = name
+        with pytest.raises(gb.InputError, match="columns: query must be the name of a column beside"):
+            gb.loads(json.dumps(content))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from math import nan
 from os import PathLike
 from pathlib import Path
@@ -22,6 +23,7 @@ from gpuboost.data.given_cuts import check_cuts, replaced
 from gpuboost.data.missing import checked_missing
 from gpuboost.data.offsets import Offset, check_offset
 from gpuboost.data.queries import check_group, weight_of_rows
+from gpuboost.data.tables import as_table
 from gpuboost.data.targets import check_target
 from gpuboost.data.weights import check_weight
 from gpuboost.errors import InputError, shown
@@ -158,7 +160,9 @@ def read_parquet(
     lacking = [name for name in wanted if name not in names]
     if lacking or not wanted:
         raise InputError(f"features: must name columns of the files; {lacking or 'none'} was asked for.")
-    columns = Columns.learn(_schema_table(files[0], wanted), missing=checked_missing(missing))
+    query = special.get("group")
+    schema = replace(as_table(_schema_table(files[0], wanted)), query=None if query in wanted else query)
+    columns = Columns.learn(schema, missing=checked_missing(missing))
     if columns.is_categorical.any():
         name = wanted[int(np.argmax(columns.is_categorical))]
         raise InputError(
