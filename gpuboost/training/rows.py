@@ -55,10 +55,18 @@ def labelled(x: Any, y: Any, weight: Any, n_rows: int, group: Any = None, offset
 
 
 def _is_nullable(y: Any) -> bool:
-    """True for a column of pandas, or several, whose dtypes are not NumPy's: scikit-learn makes floats of integers."""
-    dtypes = getattr(y, "dtypes", None) if declares(y, "iloc") else None
-    kinds = [] if dtypes is None else [dtypes] if declares(y, "dtype") else list(dtypes)
-    return any(getattr(kind, "kind", "O") in "biu" and not isinstance(kind, np.dtype) for kind in kinds)
+    """True for integers and truth values of pandas' own dtypes, categories too: scikit-learn makes floats of them.
+
+    y: an array, an index, a column or several, or anything else.
+    """
+    frame = declares(y, "iloc") and not declares(y, "dtype")
+    kinds = list(y.dtypes) if frame else [getattr(y, "dtype", None)]
+    kinds = [getattr(getattr(kind, "categories", None), "dtype", kind) for kind in kinds if not _is_numpy(kind)]
+    return any(getattr(kind, "kind", "O") in "biu" for kind in kinds)
+
+
+def _is_numpy(kind: Any) -> bool:
+    return isinstance(kind, np.dtype)
 
 
 def check_columns(y: NDArray[Any], loss: Loss) -> None:

@@ -110,3 +110,20 @@ def test_large_labels_of_pandas_own_dtypes_stay_apart() -> None:
     y = pd.Series(2**60 + np.arange(40) % 2, dtype="Int64")  # as float64 they are one
     model = gb.GradientBoostingClassifier(n_estimators=2, n_jobs=1).fit(np.arange(40.0)[:, None], y)
     assert model.classes_.tolist() == [2**60, 2**60 + 1]
+
+
+@pytest.mark.parametrize("as_labels", [pd.Series, pd.Index, pd.array], ids=["series", "index", "array"])
+@pytest.mark.parametrize("dtype", ["boolean", "Int64", "category"])
+def test_labels_of_pandas_dtypes_stay_truth_values_and_integers(dtype, as_labels):
+    x = np.arange(60.0).reshape(-1, 1)
+    y = np.arange(60) // 30 if dtype == "Int64" else np.arange(60) > 29
+    model = gb.GradientBoostingClassifier(n_estimators=3, n_jobs=1).fit(x, as_labels(y, dtype=dtype))
+    assert model.classes_.dtype == y.dtype
+    np.testing.assert_array_equal(model.predict(x), y)
+
+
+def test_a_class_of_weight_0_stays():
+    x, y = np.arange(60.0).reshape(-1, 1), np.arange(60) // 20
+    model = gb.GradientBoostingClassifier(n_estimators=3, n_jobs=1).fit(x, y, sample_weight=y < 2)
+    np.testing.assert_array_equal(model.classes_, [0, 1, 2])
+    assert model.predict_proba(x)[:, 2].max() < 1e-5
