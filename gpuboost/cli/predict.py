@@ -12,6 +12,7 @@ from typing import Any, TextIO
 import numpy as np
 
 from gpuboost.cli.tables import check_place, holds_text, names_of, read, selected
+from gpuboost.data.formats.text_table import other_separator
 from gpuboost.errors import InputError
 from gpuboost.storage import writing
 
@@ -105,7 +106,8 @@ def _columns(model: Any, x: Any, path: str) -> Any:
         return x
     lacking = [name for name in names if name not in there]
     if lacking:
-        raise InputError(f"{path}: lacks {len(lacking)} of the model's columns: {', '.join(map(str, lacking[:5]))}.")
+        shown = ", ".join(map(str, lacking[:5])) + other_separator(there)
+        raise InputError(f"{path}: lacks {len(lacking)} of the model's columns: {shown}.")
     return selected(x, list(names))
 
 

@@ -70,6 +70,42 @@ def test_text_stays_text_in_a_file_where_it_looks_like_numbers(
     assert main(["train", str(train), "--target", "label", "--eval", str(new), *QUICK[:-1]]) == 0
 
 
+@pytest.mark.parametrize(
+    ("text", "name", "expected"),
+    [
+        ("a,b\nTrue,1\n,2\nfalse,3\n", "a", [1.0, np.nan, 0.0]),
+        (f"a,b\n{2**63},1\n{2**63 + 1},2\n", "a", [2**63, 2**63 + 1]),
+        (f"a,b\n{10**25},1\n{10**25 + 1},2\n", "a", [10**25, 10**25 + 1]),
+        ("a,b,\n1,2,3\n", "Unnamed: 2", [3]),
+        (",a,b\n7,1,2\n", "Unnamed: 0", [7]),
+        ("a,b\n1,2,\n3,4,\n", "b", [2, 4]),
+        ("a,b\n1,,\n3,4,\n", "b", [np.nan, 4]),
+    ],
+)
+def test_columns_are_those_of_pandas(
+    text: str, name: str, expected: list[float], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(text)
+    for without in (False, True):
+        if without:
+            monkeypatch.setattr(files, "find_spec", lambda name: None)
+        table = as_table(read_table(path, None)[0])
+        column = table.column((table.names or ()).index(name))
+        values = column.values if column.is_numeric else np.array([np.nan if v is None else v for v in column.values])
+        np.testing.assert_array_equal(values, expected)
+        assert len(set(values.tolist())) == len(expected)  # as floats the large ones are one
+
+
+def test_another_separator_is_named_by_predict_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    train, new, model = tmp_path / "train.csv", tmp_path / "new.csv", str(tmp_path / "m.json")
+    train.write_text("a,b,y\n" + "".join(f"{i % 3},{i % 5},{i}.5\n" for i in range(20)))
+    new.write_text("a;b\n1;2\n")
+    assert main(["train", str(train), "--target", "y", "--model", model, *QUICK]) == 0
+    assert main(["predict", str(new), "--model", model]) == 2
+    assert re.search("lacks 2 .*: a, b: fields seem to be separated by ';'.*--sep", capsys.readouterr().err)
+
+
 @pytest.mark.parametrize("without", [False, True])
 @pytest.mark.parametrize(
     ("values", "words"),

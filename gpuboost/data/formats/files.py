@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from gpuboost.data.columns import MOST_FEATURES
 from gpuboost.data.formats.text_table import (
+    is_uneven,
     other_separator,
     read_columns,
     refuse_equal_names,
@@ -269,7 +270,7 @@ def _uneven_line(path: Path, separator: str) -> str:
         reader = csv.reader(io.TextIOWrapper(stream, encoding="utf-8-sig", newline=""), delimiter=separator)
         header = next(reader)
         for fields in reader:
-            if fields and len(fields) != len(header):
+            if is_uneven(header, fields):
                 return uneven(header, reader.line_num, fields)
     return ""
 

@@ -6,6 +6,7 @@ import csv
 import io
 import lzma
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import IO, Any
 
 import numpy as np
@@ -25,7 +26,8 @@ _BOOLEANS = {"True": True, "TRUE": True, "true": True, "False": False, "FALSE": 
 def read_columns(
     stream: IO[bytes], separator: str, name: str, text_columns: Sequence[str] = (), decimal: str = "."
 ) -> dict[str, NDArray[Any]]:
-    """Column name -> (n,) float64, int64 or bool, or objects: texts, with None for a missing one.
+    """Column name -> (n,) float64, int64 or bool, or objects: texts, True and False, or integers beyond 64 bits, with
+    None for a missing one. A column without a name has the one that pandas gives it, "Unnamed: 3".
 
     text_columns: names of those that are texts whatever they hold; decimal: the character of decimal points.
 
@@ -42,7 +44,8 @@ def read_columns(
     if not rows:
         raise InputError(f"{name}: the file has column names but no rows.")
     refuse_equal_names(header, name)
-    columns = zip(header, zip(*rows, strict=True), strict=True)
+    names = [title or f"Unnamed: {i}" for i, title in enumerate(header)]
+    columns = zip(names, zip(*rows, strict=True), strict=True)
     return {
         title: _texts(list(fields)) if title in text_columns else _typed(list(fields), decimal)
         for title, fields in columns
@@ -74,6 +77,13 @@ def other_separator(header: Sequence[str]) -> str:
     )
 
 
+def is_uneven(header: Sequence[str], fields: Sequence[str]) -> bool:
+    """True for a line that has neither as many fields as the first nor one more, after a last separator, with nothing
+    in it; an empty line has none."""
+    n = len(header)
+    return bool(fields) and len(fields) != n and not (len(fields) == n + 1 and not fields[-1])
+
+
 def uneven(header: Sequence[str], line: int, fields: Sequence[str]) -> str:
     """Description of a line of more or fewer fields than the first."""
     return (
@@ -89,27 +99,33 @@ def _fields(reader: Any, name: str) -> tuple[list[str], list[list[str]]]:
         raise InputError(f"{name}: the file is empty; its first line must hold the column names.")
     rows = []
     for fields in reader:
-        if fields and len(fields) != len(header):
+        if is_uneven(header, fields):
             raise InputError(f"{name}: cannot be read; {uneven(header, reader.line_num, fields)}.")
         if fields:
-            rows.append(fields)
+            rows.append(fields[: len(header)])
     return header, rows
 
 
 def _typed(fields: list[str], decimal: str) -> NDArray[Any]:
-    """The fields of a column as the first of int64, float64 and bool that holds all of them, or as objects."""
+    """The fields of a column as the first of bool, int64 and float64 that holds all of them, or as objects."""
     missing = [field in MISSING for field in fields]
+    if not all(missing) and all(lacks or field in _BOOLEANS for field, lacks in zip(fields, missing, strict=True)):
+        return np.array([_BOOLEANS.get(field) for field in fields], object if any(missing) else np.bool_)
     if not any(missing):
-        if all(field in _BOOLEANS for field in fields):
-            return np.array([_BOOLEANS[field] for field in fields])
-        try:
-            return np.array([int(_without_underscore(field)) for field in fields], np.int64)
-        except (ValueError, OverflowError):
-            pass
+        with suppress(ValueError):
+            return _integers([int(_without_underscore(field)) for field in fields])
     try:
         return np.array([np.nan if lacks else _float(f, decimal) for f, lacks in zip(fields, missing, strict=True)])
     except ValueError:
         return _texts(fields)
+
+
+def _integers(values: list[int]) -> NDArray[Any]:
+    """int64, uint64, or objects if one is beyond both: as floats, ids would become one."""
+    for kind in (np.int64, np.uint64):
+        with suppress(OverflowError):
+            return np.array(values, kind)
+    return np.array(values, object)
 
 
 def _float(field: str, decimal: str) -> float:
