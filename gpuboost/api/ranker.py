@@ -337,13 +337,15 @@ class GradientBoostingRanker(GradientBoosting):
             members = members - np.repeat(means, np.diff(start), axis=2)
         return uncertainty(self.loss_, members, self._temperature())
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None, group: Any = None) -> float:
+    def score(
+        self, X: Any, y: Any = None, sample_weight: Any = None, group: Any = None, init_score: Any = None
+    ) -> float:
         """The first metric of ``eval_metric``; if it is None, NDCG at the first place of ``eval_at``.
 
         X may be a ``gb.Dataset`` with target and queries. Raises InputError if the queries are not given.
         """
         X, group = without_group(X, group)
-        scores, y, sample_weight = on_host(self.predict(X)), on_host(y), on_host(sample_weight)
+        scores, y, sample_weight = on_host(self.predict(X, init_score=init_score)), on_host(y), on_host(sample_weight)
         if isinstance(X, Dataset):
             y, group = X.y if y is None else y, X.group if group is None else group
             sample_weight = X.weight if sample_weight is None else sample_weight

@@ -36,7 +36,7 @@ def check_group(group: Any, n_rows: int) -> NDArray[Any] | None:
     except ValueError as error:
         raise InputError(f"group: needs one query for each row, or the size of each query; {error}.") from None
     if values.ndim != 1:
-        hint = " Use group.ravel()." if values.shape in ((n_rows, 1), (1, n_rows)) else ""
+        hint = " Use numpy.ravel(group)." if values.shape in ((n_rows, 1), (1, n_rows)) else ""
         raise InputError(f"group: must have one dimension; got shape {values.shape}.{hint}")
     return _checked_ids(values) if len(values) == n_rows else _from_sizes(values, n_rows)
 

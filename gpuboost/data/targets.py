@@ -22,7 +22,7 @@ def check_target(y: Any, n_rows: int, several: bool = False) -> NDArray[Any]:
     """
     values = target_array(y)
     if values.ndim != 1 and not (several and values.ndim == 2 and values.shape[1] > 1):
-        hint = " Use y.ravel()." if values.shape in ((n_rows, 1), (1, n_rows)) else ""
+        hint = " Use numpy.ravel(y)." if values.shape in ((n_rows, 1), (1, n_rows)) else ""
         raise InputError(f"y: must have one dimension; got shape {values.shape}.{hint}")
     if len(values) != n_rows:
         raise InputError(f"y: needs one value for each row of X; got {len(values)} for {n_rows} rows.")

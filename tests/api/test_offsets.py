@@ -272,6 +272,15 @@ def test_queries_take_offsets(rng: np.random.Generator) -> None:
     np.testing.assert_array_equal(model.predict(x, init_score=offset), model.predict(x, init_score=0) + offset)
 
 
+def test_a_ranking_is_scored_beside_its_offsets(rng: np.random.Generator) -> None:
+    x, offset, group = rng.normal(size=(200, 3)), rng.normal(size=200), np.repeat(np.arange(20), 10)
+    grade = np.digitize(x[:, 0] + 2.0 * offset, [-1.0, 1.0])
+    model = gb.GradientBoostingRanker(n_estimators=3, n_jobs=1).fit(x, grade, group=group, init_score=offset)
+    beside = model.score(x, grade, group=group, init_score=offset)
+    assert beside == model.score(gb.Dataset(x, grade, group=group, init_score=offset))
+    assert beside > model.score(x, grade, group=group, init_score=0) + 0.02
+
+
 def test_intervals_take_offsets(regression_data: Any) -> None:
     x, y = regression_data
     offset = np.linspace(-1.0, 1.0, len(y))

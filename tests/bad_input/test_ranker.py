@@ -27,7 +27,7 @@ def ranker(**params: Any) -> gb.GradientBoostingRanker:
         ({"group": [6, 0, 6]}, "size 1 is 0. A query has a row or more"),
         ({"group": [6.5, 5.5]}, "got 2 entries of dtype float64. Give one id for each row"),
         ({"group": np.tile([1, 2, 3], 4)}, "query 1, which begins at row 0, comes again at row 3. Sort everything by"),
-        ({"group": GROUP[:, None]}, "group: must have one dimension; got shape (12, 1). Use group.ravel()"),
+        ({"group": GROUP[:, None]}, "group: must have one dimension; got shape (12, 1). Use numpy.ravel(group)"),
         ({"y": Y - 1}, "y: LambdaMART needs labels that are whole numbers, 0 or more (0 for what is of no use); row 0"),
         ({"y": Y + 0.5}, "row 0 holds 0.5 (12 such rows). Code the grades as 0, 1, 2"),
         ({"y": Y * 20}, "LambdaMART knows the gain of labels 0 to 31; row 2 holds 40.0"),
