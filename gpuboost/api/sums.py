@@ -88,7 +88,7 @@ def _check(first: Saved, other: Saved, number: int) -> None:
     differing = {
         "loss": first.loss != other.loss,
         "classes": not same_labels,
-        "columns": first.columns.to_json() != other.columns.to_json(),
+        "columns": _features_of(first) != _features_of(other),
         "bins": not _same_cuts(first.ensemble.cuts, other.ensemble.cuts),
         "kind of base learner": bool(first.ensemble.components) != bool(other.ensemble.components)
         and bool(first.ensemble.n_rounds and other.ensemble.n_rounds),
@@ -99,6 +99,11 @@ def _check(first: Saved, other: Saved, number: int) -> None:
                 f"models: they must have the same {name}; models[{number}] has another one than models[0]. Fit them to "
                 "one gb.Dataset, with the same loss."
             )
+
+
+def _features_of(saved: Saved) -> dict[str, Any]:
+    """The columns of the model, whether their queries had a name or not."""
+    return replace(saved.columns, query=None).to_json()
 
 
 def _same_cuts(cuts: Cuts, other: Cuts) -> bool:

@@ -8,11 +8,13 @@ from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpuboost.data.columns import Columns
 from gpuboost.errors import InputError, RecipeError
 from gpuboost.learning_rates import Averaging
 from gpuboost.losses import SavedCustom
+from gpuboost.losses.per_output import MULTILABEL
 from gpuboost.recipe import Recipe
 from gpuboost.records import dataclass
 from gpuboost.training import files
@@ -65,15 +67,24 @@ def starting_point(saved: files.Saved, target: TrainingTarget, argument: str = "
         raise InputError(
             f"{argument}: must be of the same kind as this estimator, {wanted}; got {files.kind_of(saved)}."
         )
+    if MULTILABEL not in (saved.loss.task, target.loss.task):
+        _check_classes(saved.classes, target.classes, argument)
     same_name = isinstance(saved.loss, SavedCustom) and saved.loss.name == target.loss.name
     if saved.loss != target.loss and not same_name:
         raise InputError(f"{argument}: was trained for the loss {saved.loss!r}; this fit is for {target.loss!r}.")
-    if saved.classes is not None and target.classes is not None and not np.array_equal(saved.classes, target.classes):
-        raise InputError(f"{argument}: knows the classes {saved.classes}; y holds {target.classes}.")
     record = saved.record
     if saved.best_iteration is not None:  # picked by its score, so it is no state of a chain
         record = replace(record, chain=None)
     return Start(saved.columns, saved.ensemble, saved.fitted, None, record, saved.offsets, argument)
+
+
+def _check_classes(known: NDArray[Any] | None, seen: NDArray[Any] | None, argument: str) -> None:
+    """Raise InputError if the rows to learn from have other classes than the model to continue."""
+    if known is None or seen is None or np.array_equal(known, seen):
+        return
+    lacks_some = set(seen.tolist()) < set(known.tolist())
+    advice = "Add a row of weight 0 for each class that is lacking." if lacks_some else "Fit a new model to all rows."
+    raise InputError(f"{argument}: knows the classes {known}; y holds {seen}. {advice}")
 
 
 def checkpoint(path: Any, init_model: Any, target: TrainingTarget) -> Start:

@@ -375,6 +375,16 @@ class TestContinuing:
         with pytest.raises(gb.InputError, match="classes"):
             classifier().fit(x, y, init_model=classifier().fit(x, y + 1))
 
+    def test_rows_without_some_class_go_on_with_a_row_of_weight_0(self, multiclass_data: Data) -> None:
+        x, y = multiclass_data
+        first, two = classifier(n_estimators=2).fit(x, y), y != "two"
+        with pytest.raises(gb.InputError, match=r"init_model: knows the classes .*; y holds .*. Add a row of weight 0"):
+            classifier(n_estimators=2).fit(x[two], y[two], init_model=first)
+        last = np.flatnonzero(~two)[:1]
+        rows, weight = np.r_[np.flatnonzero(two), last], np.r_[np.ones(two.sum()), 0.0]
+        more = classifier(n_estimators=2).fit(x[rows], y[rows], sample_weight=weight, init_model=first)
+        assert more.n_iter_ == 4
+
 
 class TestStages:
     def test_the_last_stage_is_the_prediction(self, multiclass_data: Data) -> None:

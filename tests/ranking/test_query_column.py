@@ -127,3 +127,9 @@ def test_a_damaged_name_is_refused(expected):
         content["columns"]["query"] = name
         with pytest.raises(gb.InputError, match="columns: query must be the name of a column beside"):
             gb.loads(json.dumps(content))
+
+
+def test_models_are_summed_whether_the_queries_had_a_name_or_not(expected):
+    model = ranker().fit(FRAME, GRADES, group="qid")
+    total = gb.sum_models([model, expected], weights=[0.5, 0.5])
+    np.testing.assert_allclose(total.predict(FRAME), expected.predict(PLAIN), rtol=1e-12)
