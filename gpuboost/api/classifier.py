@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
 
 from gpuboost import losses
 from gpuboost.api.base import GradientBoosting
@@ -29,7 +30,7 @@ from gpuboost.model.outputs import probabilities
 from gpuboost.predictor import ClassifierPredictor
 from gpuboost.scoring.answers import Answer
 from gpuboost.training.placement.device_arrays import on_host
-from gpuboost.training.rows import LabelledRows
+from gpuboost.training.rows import LabelledRows, judged_by
 from gpuboost.training.targets import TrainingTarget, classification
 from gpuboost.types import Array
 
@@ -228,10 +229,15 @@ class GradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         answer: NDArray[Any] = self._answer(X, self._labels, init_score=init_score, n_rounds=n_rounds)
         return answer
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None, init_score: Any = None) -> float:
-        """Accuracy: the share of the rows, by weight, whose class is predicted; of several labels, all of them."""
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None, init_score: Any = None) -> float:
+        """Accuracy: the share of the rows, by weight, whose class is predicted; of several labels, all of them.
+
+        X may be a ``gb.Dataset`` with target and weights.
+        """
         from sklearn.metrics import accuracy_score  # slow to import
 
+        check_is_fitted(self)
+        y, sample_weight = judged_by(X, y, sample_weight)
         predicted = on_host(self.predict(X, init_score=init_score))
         weight = check_weight(on_host(sample_weight), len(predicted))
         truth = check_answers(on_host(y), predicted)

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from gpuboost.api.base import GradientBoosting
 from gpuboost.api.docstrings import completed
@@ -27,7 +28,7 @@ from gpuboost.reports.report import Verdict
 from gpuboost.scoring.answers import Answer
 from gpuboost.training.monitoring import metrics_of
 from gpuboost.training.placement.device_arrays import on_host
-from gpuboost.training.rows import LabelledRows, check_columns, labelled, with_list_facts
+from gpuboost.training.rows import LabelledRows, check_columns, judged_by, labelled, with_list_facts
 from gpuboost.training.targets import TrainingTarget, checked_queries, ranking
 
 
@@ -345,10 +346,10 @@ class GradientBoostingRanker(GradientBoosting):
         X may be a ``gb.Dataset`` with target and queries. Raises InputError if the queries are not given.
         """
         X, group = without_group(X, group)
+        check_is_fitted(self)
+        y, sample_weight = judged_by(X, y, sample_weight)
+        group = X.group if group is None and isinstance(X, Dataset) else group
         scores, y, sample_weight = on_host(self.predict(X, init_score=init_score)), on_host(y), on_host(sample_weight)
-        if isinstance(X, Dataset):
-            y, group = X.y if y is None else y, X.group if group is None else group
-            sample_weight = X.weight if sample_weight is None else sample_weight
         rows = labelled(X, y, sample_weight, len(scores), group)
         check_columns(rows.y, self.loss_)
         start = query_start(checked_queries(rows.metadata))

@@ -28,7 +28,7 @@ from gpuboost.losses.residual import Quantiles
 from gpuboost.model.answers import predictions_answer
 from gpuboost.scoring.answers import Answer
 from gpuboost.training.placement.device_arrays import on_host
-from gpuboost.training.rows import LabelledRows
+from gpuboost.training.rows import LabelledRows, judged_by
 from gpuboost.training.targets import TrainingTarget, regression
 from gpuboost.types import Array
 
@@ -191,12 +191,14 @@ class GradientBoostingRegressor(RegressorMixin, GradientBoosting):
         both: NDArray[np.float64] = self._answer(X, self._spread, init_score=init_score, n_rounds=n_rounds)
         return both if output == "all" else both[:, 1]
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None, init_score: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None, init_score: Any = None) -> float:
         """R2 of the predictions: 1 for exact ones, 0 for those of the mean.
 
         Of several targets the mean of theirs. Of several quantiles the D2: 1 less the quantile loss, relative to that
-        of the constant quantiles of ``y``.
+        of the constant quantiles of ``y``. X may be a ``gb.Dataset`` with target and weights.
         """
+        check_is_fitted(self)
+        y, sample_weight = judged_by(X, y, sample_weight)
         if isinstance(self.loss_, Quantiles):
             return self._explained_quantiles(X, y, sample_weight, init_score)
         from sklearn.metrics import r2_score  # slow to import

@@ -106,6 +106,21 @@ def labelled_dataset(data: Dataset, y: Any, weight: Any, group: Any = None, offs
     return replace(rows, metadata=replace(rows.metadata, offset=offset))
 
 
+def judged_by(X: Any, y: Any, weight: Any) -> tuple[Any, Any]:
+    """Target and weights to judge predictions by: those given or, if X is a Dataset, those that it holds.
+
+    Raises
+    ------
+    InputError
+        If there is no target.
+    """
+    if isinstance(X, Dataset):
+        y, weight = X.y if y is None else y, X.weight if weight is None else weight
+    if y is None:
+        raise InputError("y: a target is needed to be judged by; pass y, or a Dataset that holds one.")
+    return y, weight
+
+
 def numbers(x: Any, columns: Columns, name: str = "X", *, read: bool = True) -> Any:
     """x, converted to numbers by the model's columns; the contents of a Dataset. read: also rows that are in files.
 

@@ -156,3 +156,25 @@ def test_a_dataset_to_predict_that_is_another_is_told_how() -> None:
 def test_names_of_other_libraries_are_answered(name, here):
     with pytest.raises(TypeError, match=f"Dataset: unknown parameter '{name}'; here it is {here}"):
         Dataset(X, **{name: np.ones(len(X))})
+
+
+@pytest.mark.parametrize("kind", ["regressor", "quantiles", "classifier", "ranker"])
+def test_score_takes_what_the_dataset_holds(kind: str) -> None:
+    rng = np.random.default_rng(0)
+    x, weight, query = rng.normal(size=(60, 2)), np.repeat(rng.integers(1, 4, 6), 10), np.repeat(np.arange(6), 10)
+    y = x[:, 0] + rng.normal(size=60)
+    few = {"n_estimators": 2, "n_jobs": 1}
+    grade, level = np.digitize(y, [-0.5, 0.5]), gb.losses.Quantile([0.1, 0.9])
+    model, target, group = {
+        "regressor": (gb.GradientBoostingRegressor(**few), y, {}),
+        "quantiles": (gb.GradientBoostingRegressor(loss=level, **few), y, {}),
+        "classifier": (gb.GradientBoostingClassifier(**few), grade, {}),
+        "ranker": (gb.GradientBoostingRanker(eval_metric="auc", **few), grade, {"group": query}),
+    }[kind]
+    model.fit(x, target, **group)
+    expected = model.score(x, target, sample_weight=weight, **group)
+    assert expected != model.score(x, target, **group)
+    assert expected == model.score(gb.Dataset(x, target, weight=weight, **group))
+    assert expected == model.score(gb.Dataset(x, weight=weight, **group), target)
+    with pytest.raises(gb.InputError, match="y: a target is needed to be judged by"):
+        model.score(x, **group)
