@@ -98,6 +98,7 @@ def read(
         x, y, w, queries = read_table(path, first, n_features=n_features, separator=separator, **columns, **form)
     except ModuleNotFoundError as error:
         raise InputError(f"{path}: reading it needs {error.name}; pip install {error.name}.") from None
+    x = x if group is None else replace(as_table(x), query=group)  # which rows to predict in Python may have
     x, offsets = (x, None) if offset is None else _without(x, offset, path, "--offset")
     x, places = (x, None) if position is None else _without(x, position, path, "--position")
     x, y = _with_targets(x, y, others, path)

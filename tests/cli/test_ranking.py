@@ -231,3 +231,15 @@ def test_a_small_benchmark_from_end_to_end(
         assert run["scores"]["ndcg@10"] == pytest.approx(np.mean(run["by_query"]), abs=1e-6)
         assert run["scores"]["ndcg@10"] > 0.4
     assert "train x" in capsys.readouterr().out
+
+
+def test_a_frame_to_predict_may_have_the_column_that_group_named(tmp_path: Path) -> None:
+    x, y, group = lists(10, 0)
+    frame = pd.DataFrame(x, columns=list("abcd")).assign(query=group)
+    path, model = tmp_path / "ranks.csv", tmp_path / "model.json"
+    frame.assign(y=y).to_csv(path, index=False)
+    assert (
+        main(["train", str(path), "--target", "y", "--group", "query", *QUICK, "--model", str(model), "--quiet"]) == 0
+    )
+    loaded = gb.load_model(model)
+    assert np.array_equal(loaded.predict(frame), loaded.predict(frame[list("abcd")]))
