@@ -261,7 +261,7 @@ def _looks_like(rows: InputTable) -> str:
 def _refuse_mixed(labels: NDArray[Any]) -> None:
     """Raise InputError if most of many labels are numbers, with decimal points or commas, and some are not."""
     values = list(dict.fromkeys(labels.ravel().tolist()))
-    others = [value for value in values if not reads_as_number(value)]
+    others = [value for value in values if not reads_as_number(str(value))]
     numbers = sum(reads_as_number(str(value).replace(",", ".")) for value in values)
     if len(values) <= MOST_CLASSES or 2 * numbers < len(values) or not others:
         return

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from gpuboost.data.tables import Column
 from gpuboost.data.text_columns import reads_as_number
-from gpuboost.errors import InputError, shown
+from gpuboost.errors import InputError, InputTypeError, shown
 
 Category: TypeAlias = str | int | float | bool
 
@@ -64,7 +64,7 @@ def numbers(column: Column, label: str) -> NDArray[Any]:
     ------
     InputError
         If it holds text or dates.
-    TypeError
+    InputTypeError
         If it holds something else that is no number.
     """
     if column.is_numeric:
@@ -82,7 +82,7 @@ def _floats(values: Iterable[Any], label: str) -> NDArray[np.float64]:
         return np.fromiter(values, dtype=np.float64, count=len(values))
     except (TypeError, ValueError, OverflowError) as error:
         said = str(error).rstrip(".")
-        raise TypeError(f"X: {label} must hold numbers: {said}.") from None
+        raise InputTypeError(f"X: {label} must hold numbers: {said}.") from None
 
 
 def _refuse_others(values: list[Any], label: str) -> None:
@@ -114,7 +114,7 @@ def _distinct(values: NDArray[Any], label: str) -> list[Any]:
     try:
         return [value for value in set(values.tolist()) if not is_missing(value)]
     except TypeError as error:
-        raise TypeError(f"X: {label} must hold text or numbers as categories: {error}.") from None
+        raise InputTypeError(f"X: {label} must hold text or numbers as categories: {error}.") from None
 
 
 def _plain(values: Iterable[Any], label: str) -> tuple[Category, ...]:
@@ -160,7 +160,7 @@ def _codes_of_objects(values: Collection[Any], categories: tuple[Category, ...],
     try:
         numbers = np.fromiter(map(code.get, values, repeat(math.nan)), np.float64, len(values))
     except TypeError as error:
-        raise TypeError(f"X: {label} must hold text or numbers as categories: {error}.") from None
+        raise InputTypeError(f"X: {label} must hold text or numbers as categories: {error}.") from None
     if categories and np.isnan(numbers).any():
         text = isinstance(categories[0], str)
         for value in set(values) - set(code):

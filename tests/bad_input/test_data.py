@@ -168,7 +168,7 @@ def test_n_jobs(n_jobs: Any) -> None:
     ("y", "words"),
     [
         ([1, 2, 3], "one value for each row of X; got 3 for 4 rows"),
-        (np.ones((4, 1)), r"one dimension; got shape \(4, 1\). Use y.ravel\(\)"),
+        (np.ones((4, 1)), r"one dimension; got shape \(4, 1\). Use numpy.ravel\(y\)"),
         (np.ones((4, 2, 1)), "one dimension"),
         (np.ones((3, 2)), "one value for each row of X; got 3 for 4 rows"),
         (np.array([[1, 1], [1, nan], [1, 1], [1, 1]]), "row 1 holds"),

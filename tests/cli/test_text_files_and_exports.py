@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 import gpuboost as gb
 from gpuboost.cli import main
+from gpuboost.data.formats.files import read_table
 
 pd = pytest.importorskip("pandas")
 QUICK = ["--n-estimators", "8", "--max-depth", "3", "--seed", "1", "--quiet"]
@@ -147,3 +149,35 @@ def test_rows_are_left_to_train_on(shops: Path, tmp_path: Path, capsys: pytest.C
     queries.write_text("q,a,y\n" + "".join(f"{i // 4},{i},{i % 2}\n" for i in range(16)))
     assert main(["train", str(queries), "--target", "y", "--group", "q", "--eval", "0.9"]) == 2
     assert "--eval: with 0.9 of 4 queries held out" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("column", "words"),
+    [
+        ({"k": [[1.0, 2.0]] * 60}, "X: column 'k' must hold numbers"),
+        ({"k": [{"u": 1}] * 60}, "X: column 'k' must hold numbers"),
+        ({"y": np.datetime64("2020-01-01") + np.arange(60)}, "y: labels are text or numbers .* got datetime64"),
+    ],
+    ids=["lists", "structs", "dates to learn"],
+)
+def test_columns_of_parquet_that_hold_no_numbers_end_in_one_line(
+    column: dict[str, Any], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("pyarrow")
+    frame = pd.DataFrame({"a": np.arange(60) % 7, "y": np.arange(60) + 0.5}).assign(**column)
+    frame.to_parquet(tmp_path / "rows.parquet")
+    assert main(["train", str(tmp_path / "rows.parquet"), "--target", "y", "--n-estimators", "2"]) == 2
+    assert re.search(f"^gpuboost train: {words}.*\n$", capsys.readouterr().err)
+
+
+def test_integers_of_nullable_columns_stay_integers(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    ids = pd.array(np.repeat([2**60, 2**60 + 1], 30), dtype="Int64")  # as floats they are one
+    frame = pd.DataFrame({"a": np.arange(60.0), "y": pd.array([0, 2] * 30, dtype="Int64"), "q": ids})
+    frame.to_parquet(tmp_path / "rows.parquet")
+    _, y, _, group = read_table(tmp_path / "rows.parquet", "y", group="q")
+    assert y is not None
+    assert group is not None
+    assert y.tolist() == [0, 2] * 30
+    assert y.dtype.kind == group.dtype.kind == "i"
+    assert len(np.unique(group)) == 2

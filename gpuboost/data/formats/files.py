@@ -223,12 +223,15 @@ def _divide_columns(
 
 
 def _plain(series: Any) -> NDArray[Any]:
-    """A column as a numpy array: numbers, or objects with None where there is nothing."""
-    from pandas.api.types import is_bool_dtype, is_numeric_dtype
+    """A column as a numpy array: numbers, or objects with None where there is nothing. Integers stay integers."""
+    from pandas.api.types import is_bool_dtype, is_integer_dtype, is_numeric_dtype
 
     if isinstance(series.dtype, np.dtype):
         values: NDArray[Any] = series.to_numpy()
         return values
+    if (is_integer_dtype(series.dtype) or is_bool_dtype(series.dtype)) and not series.isna().any():
+        whole: NDArray[Any] = series.to_numpy(dtype=getattr(series.dtype, "numpy_dtype", None))
+        return whole
     if is_numeric_dtype(series.dtype) and not is_bool_dtype(series.dtype):
         return np.asarray(series.to_numpy(dtype=np.float64, na_value=np.nan))
     objects = series.astype(object)
