@@ -275,7 +275,7 @@ def test_dates_and_time_spans_are_no_numbers_anywhere(kind: str, made: Any) -> N
         ([5, -1], r"sizes of the queries.*; size 1 is -1\. A query has a row or more"),
         ([1.5, 2.5], r"one query id for each of 4 rows.*; got 2 entries of dtype float64"),
         ([[1, 1], [2, 2]], r"one dimension; got shape \(2, 2\)"),
-        ([[1], [1], [2], [2]], r"got shape \(4, 1\)\. Use group\.ravel"),
+        ([[1], [1], [2], [2]], r"got shape \(4, 1\)\. Use numpy\.ravel"),
         ([7, 2, 7, 7], r"query 7, which begins at row 0, comes again at row 2\. Sort everything by query: order = "),
         ([1.0, 1.0, np.nan, np.nan], "every row belongs to a query; row 2 holds nan"),
         (["a", "a", None, "b"], "every row belongs to a query; row 2 holds None"),
