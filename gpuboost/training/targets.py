@@ -149,6 +149,13 @@ def classification(loss: Any, class_weight: Any, rows: LabelledRows) -> Training
     loss_object = _classification_loss(loss, len(classes))
 
     metadata = _with_class_weight(_without_queries(rows.metadata), class_weight, classes, codes)
+    if class_weight is not None:
+        totals = np.bincount(codes, metadata.weight, len(classes))
+        if (totals > 0.0).sum() < 2:
+            raise RecipeError(
+                f"class_weight: must leave two classes or more at a weight above 0; only {classes[totals.argmax()]} is "
+                "left. Give another class a weight."
+            )
     y = rows.y if _are_places(rows.y, classes) else codes.astype(np.float64)
     return TrainingTarget(loss_object, y, metadata, classes, partial(_places, classes))
 

@@ -225,6 +225,14 @@ def test_classes_that_cannot_be_divided_are_named() -> None:
         model.fit(X[:12], few)
 
 
+def test_a_class_weight_that_leaves_one_class_is_refused() -> None:
+    first, *others = np.unique(LABELS).tolist()
+    with pytest.raises(gb.RecipeError, match=r"class_weight: must leave two classes or more .*; only .* is left"):
+        classifier(class_weight=dict.fromkeys(others, 0)).fit(X, LABELS)
+    with pytest.raises(gb.InputError, match="y: a classifier needs two classes or more"):
+        classifier().fit(X, LABELS, sample_weight=np.asarray(LABELS) == first)
+
+
 @pytest.mark.parametrize("weight", ["heavy", {0: -1.0, 1: 1.0}, {"a": 1.0}, 3])
 def test_a_class_weight_out_of_range_is_named(weight: Any) -> None:
     with pytest.raises(ValueError, match=r"class_weight|classes"):
