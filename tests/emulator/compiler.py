@@ -13,8 +13,15 @@ import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 HERE = Path(__file__).resolve().parent
 FLAGS = (
@@ -36,8 +43,9 @@ _ADDRESS_AND_UNDEFINED = (f"-fsanitize=address,{_UNDEFINED}", f"-fno-sanitize-re
 BUILDS = {
     "plain": ("-O1",),  # two thirds of the time of -O2, and kernels run as fast; a quarter faster than those of -Og
     # Files and lines are all that a report tells of a kernel: -g takes a third longer than -g1.
-    # Both at once take two thirds of the time of one after the other; the first to see an error reports it.
-    "address": ("-O1", "-g1", "-fno-omit-frame-pointer", *_ADDRESS_AND_UNDEFINED),
+    # Both at once take two thirds of the time of one after the other; the first to see an error reports it. With -O1
+    # the compiler takes twice as long, for checks that then run no faster.
+    "address": ("-O0", "-g1", "-fno-omit-frame-pointer", *_ADDRESS_AND_UNDEFINED),
     "thread": ("-O1", "-g1", "-fsanitize=thread"),
     # Instrumented after optimisation, so that what stays in registers is not counted; see traffic.h.
     "counts": ("-O2", "-fsanitize=thread", "-fno-tree-loop-distribute-patterns", "-DCUDA_EMULATOR_COUNTS"),
@@ -88,6 +96,23 @@ def cache_folder() -> Path:
     return Path(tempfile.mkdtemp(prefix="gpuboost-emulator-"))
 
 
+@contextmanager
+def made_once(file: Path) -> Iterator[bool]:
+    """Whether a file is to be made; another process or thread that asks for it meanwhile waits, and then finds it.
+
+    Processes of tests ask for the same modules at the same time. Where files cannot be locked, each makes them.
+    """
+    if file.exists() or fcntl is None:
+        yield not file.exists()
+        return
+    with open(file.with_suffix(".lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            yield not file.exists()
+        finally:
+            fcntl.flock(lock, fcntl.LOCK_UN)  # said, not left to close: a child that was forked has the file open too
+
+
 @cache
 def _machinery() -> str:
     """What a library depends on besides its source: the headers, and this file."""
@@ -127,14 +152,19 @@ def _precompiled(command: tuple[str, ...]) -> Path:
     """
     key = hashlib.sha256("\0".join((*command, _machinery())).encode()).hexdigest()[:32]
     header, made = cache_folder() / f"{key}.h", cache_folder() / f"{key}.h.gch"
-    if not made.exists():
-        with tempfile.TemporaryDirectory(dir=cache_folder()) as folder:
-            text, binary = Path(folder) / "emulator.h", Path(folder) / "emulator.gch"
-            text.write_text('#include "cuda_emulator.h"\n')
-            _run([*command, "-x", "c++-header", "-I", str(HERE), "-o", str(binary), str(text)])
-            text.replace(header)
-            binary.replace(made)
+    with made_once(made) as missing:
+        if missing:
+            _precompile(command, header, made)
     return header
+
+
+def _precompile(command: tuple[str, ...], header: Path, made: Path) -> None:
+    with tempfile.TemporaryDirectory(dir=cache_folder()) as folder:
+        text, binary = Path(folder) / "emulator.h", Path(folder) / "emulator.gch"
+        text.write_text('#include "cuda_emulator.h"\n')
+        _run([*command, "-x", "c++-header", "-I", str(HERE), "-o", str(binary), str(text)])
+        text.replace(header)
+        binary.replace(made)
 
 
 def compiled(source: str, options: tuple[str, ...] = (), build: str = "plain") -> Path:
@@ -151,17 +181,23 @@ def compiled(source: str, options: tuple[str, ...] = (), build: str = "plain") -
     compiler, flags = _compiler(), (*FLAGS, *BUILDS[build], *options)
     key = hashlib.sha256("\0".join((compiler, *flags, _machinery(), source)).encode()).hexdigest()[:32]
     library = cache_folder() / f"{key}.so"
-    if not library.exists():
-        with tempfile.TemporaryDirectory(dir=cache_folder()) as folder:
-            unit, made = Path(folder) / "module.o", Path(folder) / "module.so"
-            only = [compiler, "-E", "-x", "c++", "-std=c++17", "-D__CUDA_EMULATOR__=1", *options, "-"]
-            text = _run(only, f'#line 1 "module.cu"\n{source}\n')
-            language = ("-x", "c++", "-I", str(HERE), "-include", str(_precompiled((compiler, *flags))))
-            _run([compiler, *flags, *language, "-c", "-o", str(unit), "-"], _translated(text))
-            libraries = () if build == "counts" else tuple(flag for flag in flags if flag.startswith("-fsanitize"))
-            _run([compiler, "-shared", *libraries, "-o", str(made), str(unit)])
-            made.replace(library)
+    with made_once(library) as missing:
+        if missing:
+            _compile(source, (compiler, *flags), options, build, library)
     return library
+
+
+def _compile(source: str, command: tuple[str, ...], options: tuple[str, ...], build: str, library: Path) -> None:
+    compiler = command[0]
+    with tempfile.TemporaryDirectory(dir=cache_folder()) as folder:
+        unit, made = Path(folder) / "module.o", Path(folder) / "module.so"
+        only = [compiler, "-E", "-x", "c++", "-std=c++17", "-D__CUDA_EMULATOR__=1", *options, "-"]
+        text = _run(only, f'#line 1 "module.cu"\n{source}\n')
+        language = ("-x", "c++", "-I", str(HERE), "-include", str(_precompiled(command)))
+        _run([*command, *language, "-c", "-o", str(unit), "-"], _translated(text))
+        libraries = () if build == "counts" else tuple(flag for flag in command if flag.startswith("-fsanitize"))
+        _run([compiler, "-shared", *libraries, "-o", str(made), str(unit)])
+        made.replace(library)
 
 
 def _run(command: list[str], text: str | None = None) -> str:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from emulator.compiler import cache_folder
+from emulator.compiler import cache_folder, made_once
 
 from gpuboost.backends.cuda.codegen.fingerprint import fingerprint
 from gpuboost.backends.cuda.codegen.functions import DeviceFunction
@@ -73,12 +73,14 @@ def _made(source: str, architecture: int, options: tuple[str, ...], functions: F
     parts = (compiler.version, *options, *CUPY_ADDS, *prints, source, str(architecture), inspect.getsource(_parsed))
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
     files = {suffix: cache_folder() / f"{key}{suffix}" for suffix in (".json", ".ptx")}
-    if not files[suffix].exists():
-        if functions:
+    with made_once(files[suffix]) as missing:
+        if missing and functions:
             found = compiler.linked(source, architecture, functions, suffix)
-        else:
+        elif missing:
             log, text = compiler.compiled(source, architecture, options)
             found = {".json": log, ".ptx": text}
+        else:
+            found = {}
         if log := found.get(".json"):
             found[".json"] = json.dumps({kernel: asdict(taken) for kernel, taken in _parsed(log).items()})
         for kind, text in found.items():
