@@ -1,7 +1,7 @@
 """Small fits that between them call every compiled kernel of the CPU.
 
 ``python -m support.hostile.every_kernel`` runs them and prints, as JSON, their names, the kernels that were called and
-those that were not.
+those that were not. ``few`` behind it has the cases that cross parameters run in few of their combinations.
 With NUMBA_BOUNDSCHECK=1 and a cache folder of its own, every access to an array is checked on the way.
 """
 
@@ -11,9 +11,9 @@ import gc
 import json
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import import_module
-from itertools import product
+from itertools import cycle, islice, product
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -23,6 +23,7 @@ import scipy.sparse as sp
 from numba.core.dispatcher import Dispatcher
 
 Array = np.ndarray
+Combined = Callable[..., Iterable[tuple[Any, ...]]]
 
 
 def kernels() -> dict[str, Any]:
@@ -82,19 +83,27 @@ def data(n: int = 400, d: int = 5, seed: int = 0) -> tuple[Array, Array]:
     return x, y
 
 
-def cases() -> Iterator[tuple[str, Callable[[], object]]]:
-    """Name and run of each case."""
+def few(*axes: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
+    """As many combinations of the axes as the longest has values: they hold each value."""
+    return zip(*(islice(cycle(axis), max(map(len, axes))) for axis in axes), strict=True)
+
+
+def cases(combined: Combined = product) -> Iterator[tuple[str, Callable[[], object]]]:
+    """Name and run of each case.
+
+    combined: which combinations of crossed parameters are run; all of them, or ``few``.
+    """
     yield from _losses()
-    yield from _growth()
+    yield from _growth(combined)
     yield from _sampling()
     yield from _learners()
     yield from _base_learners()
-    yield from _layouts()
+    yield from _layouts(combined)
     yield from _rankings()
     yield from _predictions()
-    yield from _divided()
-    yield from _together()
-    yield from _repeated()
+    yield from _divided(combined)
+    yield from _together(combined)
+    yield from _repeated(combined)
 
 
 def _fit(
@@ -135,16 +144,15 @@ def _losses() -> Iterator[tuple[str, Callable[[], object]]]:
         yield f"step {step}, classes", lambda step=step: _fit(binary, kind="Classifier", step=step)
 
 
-def _growth() -> Iterator[tuple[str, Callable[[], object]]]:
+def _growth(combined: Combined) -> Iterator[tuple[str, Callable[[], object]]]:
     for growth in ("depthwise", "leafwise", "oblivious"):
         constraints = [{"reg_alpha": 1.0, "interaction_cst": "pairwise"}, {"extra_trees": True}, {"path_smooth": 3.0}]
         constraints += [] if growth == "oblivious" else [{"monotonic_cst": [1, 0, -1, 0, 0]}]
-        for depth in (1, 3, 8):
-            for extra in ({}, {"random_strength": 1.0}, *constraints):
-                for categories in (None, [1]):
-                    given = {"growth": growth, "max_depth": depth, "categorical_features": categories, **extra}
-                    given |= {"max_leaves": 20, "min_samples_leaf": 5} if growth == "leafwise" else {}
-                    yield f"{given}", lambda given=given: _fit(**given)
+        extras = ({}, {"random_strength": 1.0}, *constraints)
+        for depth, extra, categories in combined((1, 3, 8), extras, (None, [1])):
+            given = {"growth": growth, "max_depth": depth, "categorical_features": categories, **extra}
+            given |= {"max_leaves": 20, "min_samples_leaf": 5} if growth == "leafwise" else {}
+            yield f"{given}", lambda given=given: _fit(**given)
     yield "no gain", lambda: _fit(growth="oblivious", min_split_gain=1e9)
     for extra in ({}, {"learners": 3}, {"random_strength": 1.0}):
         yield f"sign stump {extra}", lambda extra=extra: _fit(growth="sign_stump", max_depth=1, **extra)
@@ -223,19 +231,18 @@ def _additive(family: Any) -> None:
         model.predict(data()[0])
 
 
-def _layouts() -> Iterator[tuple[str, Callable[[], object]]]:
+def _layouts(combined: Combined) -> Iterator[tuple[str, Callable[[], object]]]:
     import gpuboost as gb
 
     rng = np.random.default_rng(1)
     wide = sp.random(400, 60, 0.05, "csr", np.float64, rng)
     target = np.asarray(wide.sum(axis=1)).ravel()
-    for matrix in (wide, wide.tocsc(), wide.astype(np.float32)):
-        for growth in ("depthwise", "leafwise", "oblivious"):
-            for depth in (1, 4):
-                yield (
-                    f"sparse {matrix.format} {matrix.dtype} {growth} {depth}",
-                    lambda m=matrix, g=growth, d=depth: _fit(target, m, growth=g, max_depth=d).predict(m),
-                )
+    matrices, growths = (wide, wide.tocsc(), wide.astype(np.float32)), ("depthwise", "leafwise", "oblivious")
+    for matrix, growth, depth in combined(matrices, growths, (1, 4)):
+        yield (
+            f"sparse {matrix.format} {matrix.dtype} {growth} {depth}",
+            lambda m=matrix, g=growth, d=depth: _fit(target, m, growth=g, max_depth=d).predict(m),
+        )
     yield "sparse, leaves of five", lambda: _fit(target, wide, min_samples_leaf=5, n_jobs=3).predict(wide)
     yield "sparse, sampled", lambda: _fit(target, wide, sampling=gb.MVS(0.5)).predict(wide)
     x, y = data()
@@ -314,7 +321,7 @@ def _predictions() -> Iterator[tuple[str, Callable[[], object]]]:
             yield f"answers of {name}", lambda m=model, r=rows: answers(m(), r)
 
 
-def _divided() -> Iterator[tuple[str, Callable[[], object]]]:
+def _divided(combined: Combined) -> Iterator[tuple[str, Callable[[], object]]]:
     """Small data divided among three threads, as large data is."""
     from support.builders import eager_threads
 
@@ -325,11 +332,11 @@ def _divided() -> Iterator[tuple[str, Callable[[], object]]]:
 
         return wrapped
 
-    for name, run in (*_divided_trees(), *_divided_losses()):
+    for name, run in (*_divided_trees(combined), *_divided_losses()):
         yield name, divided(run)
 
 
-def _together() -> Iterator[tuple[str, Callable[[], object]]]:
+def _together(combined: Combined) -> Iterator[tuple[str, Callable[[], object]]]:
     """Small trees that several threads grow in one call, as large ones."""
     from unittest.mock import patch
 
@@ -340,15 +347,15 @@ def _together() -> Iterator[tuple[str, Callable[[], object]]]:
         with patch.object(large_trees, "LEAST_ROWS", 1), patch.object(Background, "request", lambda *_: True):
             return _fit(**given)
 
-    for growth, sampling, categories in product(("depthwise", "leafwise", "oblivious"), (None, 0.5), (None, [1])):
+    for growth, sampling, categories in combined(("depthwise", "leafwise", "oblivious"), (None, 0.5), (None, [1])):
         given = {"growth": growth, "sampling": sampling, "categorical_features": categories, "n_jobs": 3}
         yield f"together {given}", lambda given=given: together(given)
-    for more, categories in product(({"max_delta_step": 0.5}, {"interaction_cst": [[0, 1]]}), (None, [1])):
+    for more, categories in combined(({"max_delta_step": 0.5}, {"interaction_cst": [[0, 1]]}), (None, [1])):
         given = {**more, "categorical_features": categories, "n_jobs": 3}
         yield f"together {given}", lambda given=given: together(given)
 
 
-def _repeated() -> Iterator[tuple[str, Callable[[], object]]]:
+def _repeated(combined: Combined) -> Iterator[tuple[str, Callable[[], object]]]:
     """Rounds that are repeated in one call, which otherwise waits for a process that compiles it."""
     from unittest.mock import patch
 
@@ -367,14 +374,14 @@ def _repeated() -> Iterator[tuple[str, Callable[[], object]]]:
         {"sampling": gb.MVS(0.5), "learners": 0.5},
         {"sampling": gb.GOSS()},
     )
-    for several, categories, drawn in product(({}, classes), (None, [1]), draws):
+    for several, categories, drawn in combined(({}, classes), (None, [1]), draws):
         given = {**several, **drawn, "categorical_features": categories, "n_estimators": 40 if drawn else 5}
         yield f"repeated {categories} {len(several)} {drawn}", lambda given=given: repeated(given)
     yield "repeated, leaf-wise", lambda: repeated({"growth": "leafwise", "max_leaves": 20, "max_depth": None})
-    for categories, drawn in product((None, [1]), ({}, {"sampling": 0.5, "learners": 0.5})):
+    for categories, drawn in combined((None, [1]), ({}, {"sampling": 0.5, "learners": 0.5})):
         given = {**drawn, "categorical_features": categories, "n_estimators": 20, "min_samples_leaf": 7}
         yield f"repeated, leaves of seven, {given}", lambda given=given: repeated(given)
-    for categories, drawn in product((None, [1]), ({}, {"sampling": 0.5, "learners": 0.5})):
+    for categories, drawn in combined((None, [1]), ({}, {"sampling": 0.5, "learners": 0.5})):
         given = {**drawn, "categorical_features": categories, "n_estimators": 20, "growth": "oblivious"}
         yield f"repeated, {given}", lambda given=given: repeated(given)
     node_draws: tuple[dict[str, Any], ...] = (
@@ -383,7 +390,7 @@ def _repeated() -> Iterator[tuple[str, Callable[[], object]]]:
         {"learners": gb.RandomByLevel(2)},
         {"random_strength": 1.0},
     )
-    for categories, drawn, least in product((None, [1]), node_draws, (1, 7)):
+    for categories, drawn, least in combined((None, [1]), node_draws, (1, 7)):
         given = {**drawn, "categorical_features": categories, "n_estimators": 20, "min_samples_leaf": least}
         yield f"repeated, {given}", lambda given=given: repeated(given)
     sets = [[0, 1], [1, 2, 3, 4]]
@@ -397,17 +404,17 @@ def _repeated() -> Iterator[tuple[str, Callable[[], object]]]:
         {"path_smooth": 2.0},
         {"path_smooth": 2.0, "sampling": 0.5, "monotonic_cst": [1, 0, -1, 0, 0]},
     )
-    for categories, rule in product((None, [1]), rules):
+    for categories, rule in combined((None, [1]), rules):
         given = {**rule, "categorical_features": categories, "n_estimators": 20}
         yield f"repeated, {given}", lambda given=given: repeated(given)
-    for categories, several, drawn in product((None, [1]), ({}, classes), ({}, {"sampling": 0.5})):
+    for categories, several, drawn in combined((None, [1]), ({}, classes), ({}, {"sampling": 0.5})):
         given = {**several, **drawn, "categorical_features": categories, "n_estimators": 20}
         chain = gb.Langevin(allow_unproven=True)
         yield f"repeated, noise, {given}", lambda given=given, chain=chain: repeated({**given, "langevin": chain})
     yield "repeated, few rows to evaluate", lambda: repeated({"eval_set": [(x[:50], y[:50])]})
 
 
-def _divided_trees() -> Iterator[tuple[str, Callable[[], object]]]:
+def _divided_trees(combined: Combined) -> Iterator[tuple[str, Callable[[], object]]]:
     rng = np.random.default_rng(2)
     wide = sp.random(3000, 80, 0.03, "csr", np.float64, rng)
     target, (x, y) = np.asarray(wide.sum(axis=1)).ravel(), data(3000)
@@ -416,8 +423,8 @@ def _divided_trees() -> Iterator[tuple[str, Callable[[], object]]]:
         for least in (1, 5):
             given = {"max_depth": 1, "min_samples_leaf": least, "n_jobs": 3}
             yield f"marks {columns} {given}", lambda marks=marks, given=given: _fit(target, marks, **given)
-    for growth, sampling, depth, learners in product(
-        ("depthwise", "leafwise", "oblivious"), (None, 0.3), (1, 5), (None, 0.3)
+    for growth, sampling, depth, learners in combined(
+        ("depthwise", "leafwise", "oblivious"), (None, 0.3), (1, 5), (0.3, None)
     ):
         given = {"growth": growth, "sampling": sampling, "max_depth": depth, "learners": learners, "n_jobs": 3}
         yield f"sparse {given}", lambda given=given: _fit(target, wide, **given).predict(wide)
@@ -439,7 +446,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     leave_all_to_kernels()
     done, failed = [], []
-    for name, run in cases():
+    for name, run in cases(few if sys.argv[1:] == ["few"] else product):
         done.append(name)
         try:
             run()
