@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
 from support.cuda_compiler import ARCHITECTURES, PTX_OF, CompilerError, device_compiler, ptx, resources
-from support.cuda_modules import TABLE, name_of, oldest_of, others, rows, usual
+from support.cuda_modules import TABLE, Asked, name_of, oldest_of, others, rows, usual
+from support.examples import THOROUGH
 
 from gpuboost.backends.cuda.codegen.functions import DeviceFunction
 from gpuboost.backends.cuda.device.joint_kernels import SUFFIX, joint_source
@@ -38,7 +40,8 @@ def threads_of(text: str) -> dict[str, int]:
 
 
 def check_resources(text: str, functions: tuple[DeviceFunction, ...], architecture: int) -> None:
-    threads, name = threads_of(ptx(text, functions=functions)), name_of(text)  # no text asks for its architecture
+    own = PTX_OF if functions else architecture  # whose PTX: NVRTC says both at once, and to link again takes longer
+    threads, name = threads_of(ptx(text, functions=functions, architecture=own)), name_of(text)
     for kernel, taken in resources(text, architecture, functions).items():
         assert threads[kernel] > 0, f"{name}: {kernel} says nothing of its largest block: __launch_bounds__"
         allocated = -(-taken.registers // 8) * 8 * threads[kernel]
@@ -54,13 +57,36 @@ def check_ptx(text: str, functions: tuple[DeviceFunction, ...]) -> None:
     assert not _FLOATING.findall(made), f"{name}: a sum of floats depends on who comes first"
 
 
+def in_turn(architecture: int) -> dict[str, list[Asked]]:
+    """The usual modules of an architecture: those of "every file", and "the others".
+
+    All for sm_90, and for each of the other architectures a first variant of every file, and every third of the rest.
+    So each module is compiled for two architectures at least, and each file for all of them.
+    """
+    found: dict[str, list[Asked]] = {"every file": [], "the others": []}
+    turn = [one for one in ARCHITECTURES if one != PTX_OF].index(architecture) if architecture != PTX_OF else 0
+    variants: Counter[str] = Counter()
+    for asked in sorted(usual(), key=lambda asked: asked[0]):
+        file = name_of(asked[0])[0]
+        now = architecture == PTX_OF or variants[file] == 0 or variants[file] % 3 == turn
+        variants[file] += 1
+        if architecture >= oldest_of(asked[0]):
+            found["every file" if now else "the others"].append(asked)
+    return found
+
+
 @pytest.mark.slow
 @pytest.mark.long
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_resources(architecture):
-    for text, functions in usual():
-        if architecture >= oldest_of(text):
-            check_resources(text, functions, architecture)
+@pytest.mark.parametrize(
+    ("architecture", "which"),
+    [
+        *((one, "every file") for one in ARCHITECTURES),
+        *(pytest.param(one, "the others", marks=THOROUGH) for one in ARCHITECTURES if one != PTX_OF),
+    ],
+)
+def test_resources(architecture, which):
+    for text, functions in in_turn(architecture)[which]:
+        check_resources(text, functions, architecture)
 
 
 def test_no_text_differs_by_architecture():
