@@ -70,78 +70,6 @@ class Talk:
         assert isinstance(self.report(self.order(0)), Push)
 
 
-@pytest.fixture(params=[1_000, 200_000], ids=["answers in the message", "answers in the object store"])
-def talk(request: pytest.FixtureRequest) -> Iterator[Talk]:
-    with ray_here():
-        engine = gb.Ray(timeout=IN_TIME).start(Pretended(request.param, BUILD), NOTHING, 2)
-        try:
-            yield Talk(engine, request.param)
-        finally:
-            engine.stop()
-
-
-def test_a_worker_may_die_at_any_point_of_the_protocol(talk: Talk) -> None:
-    """It costs the tree that was under way, never one that was done; the other worker never waits."""
-    for seconds in (0.0, 0.02, 0.8 * BUILD):  # while it builds
-        pid, ticket = talk.pid(), talk.order(0)
-        time.sleep(seconds)
-        os.kill(pid, signal.SIGKILL)
-        assert isinstance(talk.report(ticket), Failure)
-        talk.make_good()
-
-    pid, ticket = talk.pid(), talk.order(0)  # between push and pull
-    ray.wait([next(one for one, (worker, _) in talk.engine._tickets.items() if worker == 0)])
-    os.kill(pid, signal.SIGKILL)
-    assert isinstance(talk.report(ticket), Push)
-    assert isinstance(talk.report(talk.order(0)), Failure)
-    talk.make_good()
-
-    for at_once in (True, False):  # before it pulls: before Ray can know, and when it does
-        pid = talk.pid()
-        os.kill(pid, signal.SIGKILL)
-        while not at_once and Path(f"/proc/{pid}").exists():
-            time.sleep(0.01)
-        assert isinstance(talk.report(talk.order(0)), Failure)
-        talk.make_good()
-
-    os.kill(talk.pid(), signal.SIGKILL)  # before its successor has come up
-    assert isinstance(talk.report(talk.order(0)), Failure)
-    known = set(actors("Builder"))
-    assert talk.engine.replace(0)
-    ticket = talk.order(0)
-    while not (fresh := set(actors("Builder")) - known):
-        time.sleep(0.001)
-    os.kill(fresh.pop(), signal.SIGKILL)
-    assert isinstance(talk.report(ticket), Failure)
-    talk.make_good()
-
-
-def test_workers_killed_again_and_again() -> None:
-    """A fit that loses a worker every now and then ends, and its log gives the same bytes again."""
-    x = np.random.default_rng(0).normal(size=(2_000, 6))
-    y = x[:, 0] + x[:, 1] * x[:, 2]
-    rng, killed = np.random.default_rng(1), []
-
-    def kill(record: Any) -> bool:
-        time.sleep(0.02)
-        if record.round % 40 == 20:
-            found = actors("Builder")
-            killed.append(found[int(rng.integers(len(found)))])
-            os.kill(killed[-1], signal.SIGKILL)
-        return False
-
-    given = {"n_estimators": 240, "max_depth": 4, "random_state": 0}
-    model = gb.GradientBoostingRegressor(**given, execution=gb.Asynchronous(3, "ray", max_failures=6), callbacks=[kill])
-    with ray_here(), pytest.warns(RuntimeWarning, match="was lost"):
-        model.fit(x, y)
-    log = model.fit_report_.log
-    assert len(log.applied) == 240
-    assert 1 <= [line.outcome for line in log.lines].count("failed") <= len(killed) == 6
-    again = gb.GradientBoostingRegressor(**given, execution=gb.Replay(log)).fit(x, y)
-    assert again.predict(x).tobytes() == model.predict(x).tobytes()
-    assert all_gone("Builder")
-
-
 # a full object store
 
 
@@ -192,6 +120,87 @@ def test_a_store_with_a_disk_may_be_small() -> None:
         engine.stop()
 
 
+# on a Ray that the tests from here on share: to start one takes some seven CPU seconds
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    with ray_here() as found:
+        yield found
+
+
+@pytest.fixture(params=[1_000, 200_000], ids=["answers in the message", "answers in the object store"])
+def talk(request: pytest.FixtureRequest, cluster: Any) -> Iterator[Talk]:
+    engine = gb.Ray(timeout=IN_TIME).start(Pretended(request.param, BUILD), NOTHING, 2)
+    try:
+        yield Talk(engine, request.param)
+    finally:
+        engine.stop()
+    assert all_gone("Builder")
+
+
+def test_a_worker_may_die_at_any_point_of_the_protocol(talk: Talk) -> None:
+    """It costs the tree that was under way, never one that was done; the other worker never waits."""
+    for seconds in (0.0, 0.02, 0.8 * BUILD):  # while it builds
+        pid, ticket = talk.pid(), talk.order(0)
+        time.sleep(seconds)
+        os.kill(pid, signal.SIGKILL)
+        assert isinstance(talk.report(ticket), Failure)
+        talk.make_good()
+
+    pid, ticket = talk.pid(), talk.order(0)  # between push and pull
+    ray.wait([next(one for one, (worker, _) in talk.engine._tickets.items() if worker == 0)])
+    os.kill(pid, signal.SIGKILL)
+    assert isinstance(talk.report(ticket), Push)
+    assert isinstance(talk.report(talk.order(0)), Failure)
+    talk.make_good()
+
+    for at_once in (True, False):  # before it pulls: before Ray can know, and when it does
+        pid = talk.pid()
+        os.kill(pid, signal.SIGKILL)
+        while not at_once and Path(f"/proc/{pid}").exists():
+            time.sleep(0.01)
+        assert isinstance(talk.report(talk.order(0)), Failure)
+        talk.make_good()
+
+    os.kill(talk.pid(), signal.SIGKILL)  # before its successor has come up
+    assert isinstance(talk.report(talk.order(0)), Failure)
+    known = set(actors("Builder"))
+    assert talk.engine.replace(0)
+    ticket = talk.order(0)
+    while not (fresh := set(actors("Builder")) - known):
+        time.sleep(0.001)
+    os.kill(fresh.pop(), signal.SIGKILL)
+    assert isinstance(talk.report(ticket), Failure)
+    talk.make_good()
+
+
+def test_workers_killed_again_and_again(cluster: Any) -> None:
+    """A fit that loses a worker every now and then ends, and its log gives the same bytes again."""
+    x = np.random.default_rng(0).normal(size=(2_000, 6))
+    y = x[:, 0] + x[:, 1] * x[:, 2]
+    rng, killed = np.random.default_rng(1), []
+
+    def kill(record: Any) -> bool:
+        time.sleep(0.02)
+        if record.round % 40 == 20:
+            found = actors("Builder")
+            killed.append(found[int(rng.integers(len(found)))])
+            os.kill(killed[-1], signal.SIGKILL)
+        return False
+
+    given = {"n_estimators": 240, "max_depth": 4, "random_state": 0}
+    model = gb.GradientBoostingRegressor(**given, execution=gb.Asynchronous(3, "ray", max_failures=6), callbacks=[kill])
+    with pytest.warns(RuntimeWarning, match="was lost"):
+        model.fit(x, y)
+    log = model.fit_report_.log
+    assert len(log.applied) == 240
+    assert 1 <= [line.outcome for line in log.lines].count("failed") <= len(killed) == 6
+    again = gb.GradientBoostingRegressor(**given, execution=gb.Replay(log)).fit(x, y)
+    assert again.predict(x).tobytes() == model.predict(x).tobytes()
+    assert all_gone("Builder")
+
+
 # a slow network
 
 
@@ -215,7 +224,9 @@ class Distant(ray_engine.Builder):
 
 
 @pytest.mark.parametrize("staleness", ["apply", "block"])
-def test_answers_that_are_slow_to_come(staleness: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_answers_that_are_slow_to_come(
+    staleness: str, cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """They are late, and delay no other worker unless lateness is bounded; the loss never rises (TA-7)."""
     x = np.random.default_rng(0).normal(size=(2_000, 6))
     y = x[:, 0] + x[:, 1] * x[:, 2]
@@ -225,9 +236,8 @@ def test_answers_that_are_slow_to_come(staleness: str, tmp_path: Path, monkeypat
     most = {} if staleness == "apply" else {"max_staleness": 3}
     execution = gb.Asynchronous(3, "ray", staleness=staleness, **most)
     try:
-        with ray_here():
-            model = gb.GradientBoostingRegressor(n_estimators=40, random_state=0, step="gradient", execution=execution)
-            model.fit(x, y, eval_set=[(x, y)])
+        model = gb.GradientBoostingRegressor(n_estimators=40, random_state=0, step="gradient", execution=execution)
+        model.fit(x, y, eval_set=[(x, y)])
     finally:
         ray.cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
     log = model.fit_report_.log
@@ -253,7 +263,7 @@ class SameAgain(ray_engine.Builder):
         return self.first
 
 
-def test_a_wrong_tree_on_ray_cannot_raise_the_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_tree_on_ray_cannot_raise_the_loss(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Leaf values are the server's: such workers cost progress only."""
     x = np.random.default_rng(0).normal(size=(1_000, 4))
     y = x[:, 0] + x[:, 1] * x[:, 2]
@@ -261,9 +271,8 @@ def test_a_wrong_tree_on_ray_cannot_raise_the_loss(monkeypatch: pytest.MonkeyPat
     ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
     execution = gb.Asynchronous(2, "ray")
     try:
-        with ray_here():
-            model = gb.GradientBoostingRegressor(n_estimators=20, max_depth=3, random_state=0, execution=execution)
-            model.fit(x, y, eval_set=[(x, y)])
+        model = gb.GradientBoostingRegressor(n_estimators=20, max_depth=3, random_state=0, execution=execution)
+        model.fit(x, y, eval_set=[(x, y)])
     finally:
         ray.cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
     assert len({tree.value.size for tree in model.ensemble_.trees}) <= 2  # those of two workers, again and again
@@ -273,7 +282,7 @@ def test_a_wrong_tree_on_ray_cannot_raise_the_loss(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("engine", ["workers", "shards"])
-def test_an_interrupt_of_a_fit_on_ray(engine: str) -> None:
+def test_an_interrupt_of_a_fit_on_ray(engine: str, cluster: Any) -> None:
     """No actor is left, and the estimator is as it was."""
     x = np.random.default_rng(0).normal(size=(1_000, 4))
     y = x[:, 0] + x[:, 1] * x[:, 2]
@@ -287,11 +296,10 @@ def test_an_interrupt_of_a_fit_on_ray(engine: str) -> None:
     before = model.predict(x)
     execution = gb.Asynchronous(2, "ray") if engine == "workers" else gb.DataParallel(2, "ray")
     model.set_params(execution=execution, callbacks=[interrupt], random_state=1, max_depth=2)
-    with ray_here():
-        with pytest.raises(KeyboardInterrupt):
-            model.fit(x, y)
-        assert all_gone("Builder")
-        assert all_gone("ShardActor")
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(x, y)
+    assert all_gone("Builder")
+    assert all_gone("ShardActor")
     assert np.array_equal(model.predict(x), before)
 
 
@@ -332,8 +340,8 @@ def running(pid: int) -> bool:
 
 
 @pytest.mark.parametrize("engine", ["workers", "shards"])
-def test_a_driver_that_is_killed_is_resumed_on_ray_to_the_same_bytes(engine: str, tmp_path: Path) -> None:
-    """Its actors end with it, and another driver goes on from the checkpoint."""
+def test_a_driver_that_is_killed_is_resumed_on_ray_to_the_same_bytes(engine: str, cluster: Any, tmp_path: Path) -> None:
+    """Its actors end with it and with its own Ray, and another driver goes on from the checkpoint, on another Ray."""
     place = tmp_path / "run.json"
     with subprocess.Popen([sys.executable, "-c", DRIVER, str(place), engine], stdout=subprocess.PIPE) as driver:
         assert driver.stdout is not None

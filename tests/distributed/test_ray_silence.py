@@ -38,6 +38,13 @@ def by_value() -> Iterator[None]:
     ray.cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
 
 
+@pytest.fixture(scope="module", autouse=True)
+def cluster() -> Iterator[None]:
+    """With two GPUs, as Ray counts them."""
+    with ray_here(num_gpus=2):
+        yield
+
+
 def fitted(**params: Any) -> gb.GradientBoostingRegressor:
     return gb.GradientBoostingRegressor(**{"n_estimators": 8, "max_depth": 3, "random_state": 3, **params}).fit(X, Y)
 
@@ -65,7 +72,7 @@ class HangsOnce:
 
 def test_a_worker_that_hangs_is_ended_and_replaced(tmp_path: Path) -> None:
     execution = gb.Asynchronous(2, "ray", timeout=PATIENCE)
-    with ray_here(), pytest.warns(RuntimeWarning, match="gave no answer for 12 s"):
+    with pytest.warns(RuntimeWarning, match="gave no answer for 12 s"):
         model = fitted(
             n_estimators=200, learners=HangsOnce(str(tmp_path / "mark")), execution=execution, callbacks=[slowly]
         )
@@ -89,7 +96,7 @@ class Sleepy(ray_worker_group.ShardActor):
 
 def test_a_shard_that_hangs_ends_the_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ray_worker_group, "ShardActor", Sleepy)
-    with ray_here(), pytest.raises(WorkerError, match=r"a shard gave no answer for 12 s.*raise gb\.Ray\(patience=\)"):
+    with pytest.raises(WorkerError, match=r"a shard gave no answer for 12 s.*raise gb\.Ray\(patience=\)"):
         fitted(execution=gb.DataParallel(2, gb.Ray(patience=PATIENCE)))
     assert all_gone("Sleepy")
 
@@ -109,10 +116,9 @@ def test_shards_on_the_gpus_of_a_cluster(monkeypatch: pytest.MonkeyPatch) -> Non
     """Without NCCL, so that what they add up goes through the object store."""
     require_compiler()
     monkeypatch.setattr(gpu_shard, "first_gpu", emulated)
-    with ray_here(num_gpus=2):
-        model = fitted(device="cuda", execution=gb.DataParallel(2, "ray"), validation_fraction=0.1)
-        with pytest.raises(DeviceError, match="each of 3 shards asks Ray for a GPU, and the cluster has 2"):
-            fitted(device="cuda", execution=gb.DataParallel(3, "ray"))
+    model = fitted(device="cuda", execution=gb.DataParallel(2, "ray"), validation_fraction=0.1)
+    with pytest.raises(DeviceError, match="each of 3 shards asks Ray for a GPU, and the cluster has 2"):
+        fitted(device="cuda", execution=gb.DataParallel(3, "ray"))
     assert "no NCCL" in model.fit_report_.device_reason
     assert model.set_params(device="cpu").predict(X).tobytes() == fitted(validation_fraction=0.1).predict(X).tobytes()
     assert all_gone("ShardActor")
