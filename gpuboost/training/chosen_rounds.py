@@ -21,7 +21,7 @@ from gpuboost.execution import Replay, Serial
 from gpuboost.records import dataclass
 from gpuboost.training import job as preparation
 from gpuboost.training.init_model import Start
-from gpuboost.training.monitoring import LEAST_SHARES, Monitoring
+from gpuboost.training.monitoring import LEAST_SHARE, Monitoring
 from gpuboost.training.parameters import automatic
 from gpuboost.training.parameters.automatic import is_asked, is_auto
 from gpuboost.training.parameters.seeds import seed_of
@@ -89,7 +89,7 @@ def resolved(
     begun, seed = time.perf_counter(), seed_of(params["random_state"])
     stopping = {**_stopping(known), "random_state": seed}
     if params["early_stopping_rounds"] is None:  # of the user's own rule not
-        stopping[LEAST_SHARES] = automatic.LEAST_SHARES
+        stopping[LEAST_SHARE] = automatic.LEAST_SHARE
     rounds, curves = _chosen(stopping, rows, target)
     seconds = time.perf_counter() - begun
     return Resolved({**alone, "n_estimators": rounds, "random_state": seed}, curves, seconds)

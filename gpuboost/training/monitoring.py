@@ -22,8 +22,8 @@ from gpuboost.watch.history import History
 from gpuboost.watch.progress import ProgressBar
 from gpuboost.watch.record import Watcher
 
-LEAST_SHARES = "least_shares"
-"""Entry of the parameters of a fit that only finds out the number of rounds; see ``EarlyStopping.with_least_shares``"""
+LEAST_SHARE = "least_share"
+"""Entry of the parameters of a fit that only finds out the number of rounds; see ``EarlyStopping.with_least_share``"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Monitoring:
         watchers = [history, *_callbacks(params["callbacks"])]
         if params["early_stopping_rounds"] is not None:
             rule = EarlyStopping(integer("early_stopping_rounds", params["early_stopping_rounds"], 1))
-            watchers.append(rule.with_least_shares(*params.get(LEAST_SHARES, (0.0, 0.0))))
+            watchers.append(rule.with_least_share(params.get(LEAST_SHARE, 0.0)))
         stoppers = [watcher for watcher in watchers if isinstance(watcher, EarlyStopping)]
         if len(stoppers) > 1:
             raise RecipeError("early_stopping_rounds: one rule decides when to stop; callbacks hold another one.")

@@ -41,7 +41,7 @@ class EarlyStopping:
                 raise RecipeError(f"{name}: must be a name or None; got {value!r}.")
         self.min_delta = min_delta
         self.metric, self.data = metric, data
-        self.least_shares = 0.0, 0.0
+        self.least_share = 0.0
         self._forget()
 
     def __repr__(self) -> str:
@@ -50,17 +50,12 @@ class EarlyStopping:
         return f"EarlyStopping(rounds={self.rounds}, min_delta={self.min_delta}{more})"
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(
-            {"metric": None, "data": None, "least_shares": (0.0, 0.0)} | state
-        )  # older pickles lack them
+        self.__dict__.update({"metric": None, "data": None, "least_share": 0.0} | state)  # older pickles lack them
 
-    def with_least_shares(self, of_first: float, of_best: float) -> EarlyStopping:
-        """The same rule, but a new best is better by more than these shares of the first value and of the best, too.
-
-        The second share does not count for metrics that grow with quality, as the best of many of them is 1.
-        """
+    def with_least_share(self, share: float) -> EarlyStopping:
+        """The same rule, by which a new best is better by more than this share of the first value, too."""
         rule = copy(self)
-        rule.least_shares = of_first, of_best
+        rule.least_share = share
         return rule
 
     def with_rounds(self, rounds: int) -> EarlyStopping:
@@ -126,13 +121,11 @@ class EarlyStopping:
         return self.worse_in_a_row >= self.rounds
 
     def _is_new_best(self, value: float) -> bool:
-        of_first, of_best = self.least_shares
         if self.best_score is None:
-            self._least_gain = max(self.min_delta, of_first * abs(value))
+            self._least_gain = max(self.min_delta, self.least_share * abs(value))
             return True
-        if self._greater_is_better:
-            return value - self.best_score > self._least_gain
-        return self.best_score - value > max(self._least_gain, of_best * abs(self.best_score))
+        gain = value - self.best_score if self._greater_is_better else self.best_score - value
+        return gain > self._least_gain
 
     def end(self) -> None:
         """Do nothing: no resource is held."""

@@ -30,10 +30,9 @@ PRODUCT, OF_ROWS, STEEPEST = 10.0, 10_000, 0.3
 PATIENCE = 3.0
 """Learning rate times the rounds to wait for a new best."""
 
-LEAST_SHARES = 1e-5, 3e-4
-"""Least gain of a new best while a fit waits for one, as shares of the first value and of the best, so that no fit goes
-on for thousands of rounds by less and less: the first for rows without noise, whose loss goes to 0, and the second for
-others. Chosen on the ten sets of ``defaults`` in benchmarks/README.md."""
+LEAST_SHARE = 1e-5
+"""Least gain of a new best while a fit waits for one, as a share of the first value: a few rows, or rows without noise,
+are fitted better and better for thousands of rounds, by less and less."""
 
 
 def is_auto(value: Any) -> bool:
