@@ -24,6 +24,7 @@ from gpuboost.training.init_model import Start
 from gpuboost.training.monitoring import LEAST_SHARE, Monitoring
 from gpuboost.training.parameters import automatic
 from gpuboost.training.parameters.automatic import is_asked, is_auto
+from gpuboost.training.parameters.policies import learning_rate
 from gpuboost.training.parameters.seeds import seed_of
 from gpuboost.training.parameters.threads import threads_of
 from gpuboost.training.placement.at_once import LEAST_CELLS, MOST_ROWS, Share, each_with_a_share
@@ -137,6 +138,9 @@ def _chosen(params: dict[str, Any], rows: LabelledRows, target: TrainingTarget) 
         "callbacks": stoppers,
         "verbose": 0,
     }
+    learning_rate(
+        params["learning_rate"], params["n_estimators"]
+    )  # refused now, and not in a part that has no rate left
     splits = [{**params, "random_state": params["random_state"] + i} for i in range(automatic.n_splits(target.rows))]
     stopping = Monitoring.of(params, target.loss).stopping
     assert stopping is not None  # see ``_stopping``

@@ -293,6 +293,7 @@ def test_cross_validation(noisy: Any) -> None:
         ({"langevin": gb.Langevin(), "n_estimators": 5, "learning_rate": "auto"}, "learning_rate: 'auto' picks"),
         ({"early_stopping_rounds": 0}, "early_stopping_rounds"),
         ({"validation_fraction": 1.5}, "validation_fraction: must be"),
+        ({"learning_rate": [0.1] * 60}, "learning_rate: a list has a rate for each round of the model, 5000 here"),
         (
             {"early_stopping_rounds": None, "callbacks": [gb.callbacks.EarlyStopping(3, metric="mae")]},
             "metric: early stopping by 'mae', of which the fit has none",
