@@ -222,8 +222,8 @@ def _in_parts(splits: Sequence[Mapping[str, Any]], stopping: EarlyStopping, held
         done, parts, job = done + rounds, [*made], made[0].job
         more = _means([part.curves for part in made])
         means = {name: means.get(name, []) + values for name, values in more.items()}
-        name, values, higher = _in_turn(means, job, stopping)
-        _, end = stopping.followed(name, values, greater_is_better=higher)
+        metric, in_turn, higher = _in_turn(means, job, stopping)
+        _, end = stopping.followed(metric, in_turn, greater_is_better=higher)
         if end is not None or done >= most:
             end = (end or most) * job.recipe.sequences
             return {name: values[:end] for name, values in means.items()}, job

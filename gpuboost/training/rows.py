@@ -61,12 +61,9 @@ def _is_nullable(y: Any) -> bool:
     """
     frame = declares(y, "iloc") and not declares(y, "dtype")
     kinds = list(y.dtypes) if frame else [getattr(y, "dtype", None)]
-    kinds = [getattr(getattr(kind, "categories", None), "dtype", kind) for kind in kinds if not _is_numpy(kind)]
+    kinds = [kind for kind in kinds if not isinstance(kind, np.dtype)]
+    kinds = [getattr(getattr(kind, "categories", None), "dtype", kind) for kind in kinds]
     return any(getattr(kind, "kind", "O") in "biu" for kind in kinds)
-
-
-def _is_numpy(kind: Any) -> bool:
-    return isinstance(kind, np.dtype)
 
 
 def check_columns(y: NDArray[Any], loss: Loss) -> None:
