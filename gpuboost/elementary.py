@@ -1,4 +1,4 @@
-"""exp, log, expit, log1pexp and the gamma function's logarithm with the same bits on every machine.
+"""exp, log, expit, log1pexp, the gamma function's logarithm and the normal tail with the same bits on every machine.
 
 The C library, numpy's SIMD loops and a GPU each round exp and log in their own way, so a model that used theirs would
 depend on where it was trained. These functions use only what IEEE 754 fixes to the last bit: +, -, *, /, comparisons,
@@ -166,8 +166,49 @@ def trigamma_rest(x: float) -> float:
     return rest if squares == 0.0 else x * (squares + (1.0 + rest) / v) - 1.0
 
 
+def mills_ratio(x: float) -> float:
+    """(1 - Phi(x)) / phi(x) of the standard normal distribution, for x >= 0; within 5e-15 of the truth, relatively.
+
+    (1 + x) times it is a polynomial of (x - 4) / (x + 4), fitted at the nodes of Chebyshev with 60 digits (Shepherd and
+    Laframboise 1981).
+    """
+    t = (x - 4.0) / (x + 4.0)
+    p = 2.23564943576445e-08
+    p = p * t + 2.6692854319045955e-10
+    p = p * t - 2.2540620851873522e-07
+    p = p * t - 8.468029845499874e-08
+    p = p * t + 1.3120986175969573e-06
+    p = p * t + 1.10949447601218e-06
+    p = p * t - 6.489674105022486e-06
+    p = p * t - 8.669763081912365e-06
+    p = p * t + 3.4125350085384e-05
+    p = p * t + 5.3296033687009826e-05
+    p = p * t - 0.00022020420724367168
+    p = p * t - 0.0002367102158656017
+    p = p * t + 0.0017418463541123835
+    p = p * t - 0.0007159494104968628
+    p = p * t - 0.012539103318565954
+    p = p * t + 0.04495912893074804
+    p = p * t - 0.08070800969847806
+    p = p * t + 0.07169048120804568
+    p = p * t + 0.03509188023524125
+    p = p * t - 0.24239967052189657
+    return (p * t + 1.1832619145678012) / (1.0 + x)
+
+
+def hazard_excess(x: float) -> float:
+    """phi(x) / (1 - Phi(x)) - x of the standard normal distribution, for x >= 0; within 2e-13, relatively."""
+    if x < 10.0:
+        return 1.0 / mills_ratio(x) - x
+    rest = 10.0 / x  # of Laplace's continued fraction, whose digits do not cancel
+    for k in range(9, 1, -1):
+        rest = k / (x + rest)
+    return 1.0 / (x + rest)
+
+
 SCALAR_FUNCTIONS: tuple[Callable[..., float], ...] = (
     exp, log_near_one, log, expit, log1pexp, bounded, log_gamma_rest, digamma_rest, trigamma_rest,
+    mills_ratio, hazard_excess,
 )  # fmt: skip
 """The scalar functions, each after those that it calls."""
 

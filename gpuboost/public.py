@@ -120,6 +120,7 @@ LOSSES = {
     "poisson": "gpuboost.losses.positive:Poisson",
     "gamma": "gpuboost.losses.positive:Gamma",
     "tweedie": "gpuboost.losses.positive:Tweedie",
+    "aft": "gpuboost.losses.censored:AFT",
     "cross_entropy": "gpuboost.losses.shares:CrossEntropy",
     "gaussian_nll": "gpuboost.losses.distribution:GaussianNLL",
     "log_normal_nll": "gpuboost.losses.likelihoods:LogNormalNLL",

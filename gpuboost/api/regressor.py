@@ -17,12 +17,12 @@ from gpuboost.api.peer_names import explaining_unknown_parameters
 from gpuboost.arguments import floats, is_one_of
 from gpuboost.data.columns import FROM_DTYPE
 from gpuboost.data.encoding import OrderedTargetStatistics
-from gpuboost.data.targets import check_answers
+from gpuboost.data.targets import check_answers, signed_times
 from gpuboost.data.weights import check_weight
 from gpuboost.errors import RecipeError
 from gpuboost.growth import CategoricalSplits
 from gpuboost.langevin import Langevin
-from gpuboost.losses.base import BaseLoss, estimates_spread
+from gpuboost.losses.base import BaseLoss, estimates_spread, facts_of
 from gpuboost.losses.protocol import Loss
 from gpuboost.losses.residual import Quantiles
 from gpuboost.model.answers import predictions_answer
@@ -41,10 +41,10 @@ class GradientBoostingRegressor(RegressorMixin, GradientBoosting):
     Parameters
     ----------
     loss : str or loss object
-        "squared_error", "huber", "absolute_error", "quantile", "poisson", "gamma", "tweedie",
-        "cross_entropy" (targets from 0 to 1), or an object of ``gb.losses`` for another parameter, such as
-        ``gb.losses.Quantile(0.9)``. ``gb.losses.Quantile([0.05, 0.5, 0.95])`` trains one model of several quantiles
-        that do not cross.
+        "squared_error", "huber", "absolute_error", "quantile", "poisson", "gamma", "tweedie", "cross_entropy" (targets
+        from 0 to 1), "aft" (times, negative where they are censored), or an object of ``gb.losses`` for another
+        parameter, such as ``gb.losses.Quantile(0.9)``. ``gb.losses.Quantile([0.05, 0.5, 0.95])`` trains one model of
+        several quantiles that do not cross.
     monotonic_cst : None, (d,) of -1, 0 and 1, or mapping from names of columns to these
         Predictions never decrease (1) or never increase (-1) with a column, or are unconstrained (0, and columns a
         mapping leaves out). Holds exactly, whatever the values of other columns; missing values are not compared with
@@ -195,12 +195,15 @@ class GradientBoostingRegressor(RegressorMixin, GradientBoosting):
         """R2 of the predictions: 1 for exact ones, 0 for those of the mean.
 
         Of several targets the mean of theirs. Of several quantiles the D2: 1 less the quantile loss, relative to that
-        of the constant quantiles of ``y``. X may be a ``gb.Dataset`` with target and weights.
+        of the constant quantiles of ``y``. Of censored times ("aft") the concordance index. X may be a ``gb.Dataset``
+        with target and weights.
         """
         check_is_fitted(self)
         y, sample_weight = judged_by(X, y, sample_weight)
         if isinstance(self.loss_, Quantiles):
             return self._explained_quantiles(X, y, sample_weight, init_score)
+        if facts_of(self.loss_).censored_target:
+            return self._concordance(X, y, sample_weight, init_score)
         from sklearn.metrics import r2_score  # slow to import
 
         predicted = on_host(self.predict(X, init_score=init_score))
@@ -210,6 +213,15 @@ class GradientBoostingRegressor(RegressorMixin, GradientBoosting):
     def staged_predict(self, X: Any, *, init_score: Any = None, n_rounds: Any = None) -> Iterator[NDArray[np.float64]]:
         """``predict`` after each round."""
         return self._staged_answers(X, self._values, init_score=init_score, n_rounds=n_rounds)
+
+    def _concordance(self, X: Any, y: Any, sample_weight: Any, init_score: Any) -> float:
+        from gpuboost.metrics.concordance import concordance
+
+        predicted = on_host(self.predict(X, init_score=init_score))
+        target = signed_times(check_answers(on_host(y), predicted))
+        weight = check_weight(on_host(sample_weight), len(predicted))
+        columns = zip(np.atleast_2d(target.T), np.atleast_2d(predicted.T), strict=True)
+        return float(np.mean([concordance(one, found[None], weight, self.loss_) for one, found in columns]))
 
     def _explained_quantiles(self, X: Any, y: Any, sample_weight: Any, init_score: Any) -> float:
         from sklearn.metrics import mean_pinball_loss  # slow to import

@@ -109,3 +109,30 @@ def as_numbers(y: NDArray[Any]) -> NDArray[np.float64]:
         return y.astype(np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"y: must hold numbers; {error}.") from None
+
+
+def signed_times(y: NDArray[Any]) -> NDArray[np.float64]:
+    """(n,) float64 times, negative where they are censored, of a structured array of events and times.
+
+    y: (n,) with two fields, as scikit-survival has: True for an event, and the time. Another array is ``as_numbers``.
+
+    Raises
+    ------
+    InputError
+        If the fields are others, a time is not positive, or y is no array of numbers.
+    """
+    if y.dtype.names is None:
+        return as_numbers(y)
+    kinds = {y.dtype[name].kind: name for name in y.dtype.names}
+    event, time = kinds.get("b"), kinds.get("f")
+    if len(y.dtype.names) != 2 or event is None or time is None:
+        raise InputError(
+            f"y: a structured array of times has two fields, a truth value (True for an event) and a float; got "
+            f"{y.dtype}. Or give numpy.where(event, time, -time)."
+        )
+    times = y[time].astype(np.float64)
+    wrong = ~(times > 0.0)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise InputError(f"y: times must be positive; row {row} holds {float(times[row])!r} in field {time!r}.")
+    return np.where(y[event], times, -times)

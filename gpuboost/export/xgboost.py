@@ -29,9 +29,12 @@ _INT64_ARRAY = 15  # number of this kind of JSON value in XGBoost
 _LOG_OBJECTIVES: dict[str, dict[str, dict[str, str]]] = {
     "count:poisson": {"poisson_regression_param": {"max_delta_step": "0.7"}},
     "reg:gamma": {"gamma_regression_param": {}},
+    "survival:aft": {"aft_loss_param": {"aft_loss_distribution": "normal", "aft_loss_distribution_scale": "1"}},
     "reg:tweedie": {"tweedie_regression_param": {"tweedie_variance_power": "1.5"}},
 }
-"""The objectives of XGBoost whose predictions are e^score, and the parameters that a file must hold for each."""
+"""The objectives of XGBoost whose predictions are e^score, and the parameters that a file must hold for each.
+
+They are XGBoost's defaults: predictions do not depend on them."""
 
 
 def to_xgboost(model: Any, path: str | os.PathLike[str]) -> None:

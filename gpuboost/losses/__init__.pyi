@@ -3,6 +3,7 @@ from gpuboost.losses.base import BaseLoss as BaseLoss
 from gpuboost.losses.base import LossFacts as LossFacts
 from gpuboost.losses.binary import Exponential as Exponential
 from gpuboost.losses.binary import Logistic as Logistic
+from gpuboost.losses.censored import AFT as AFT
 from gpuboost.losses.custom import Custom as Custom
 from gpuboost.losses.custom import CustomArrays as CustomArrays
 from gpuboost.losses.custom import RankingArrays as RankingArrays

@@ -50,6 +50,7 @@ class LossFacts:
     score_scale: float = 1.0  # the link function is applied to score_scale times the score
     normal_noise: bool = False  # True: negative log-likelihood of normal noise about the first score
     positive_target: bool = False  # True: negative targets are outside of its domain
+    censored_target: bool = False  # True: the target is a time, negative if it is the end of an observation only
     predicts_spread: bool = False  # True: a likelihood whose scores give the standard deviation of the target too
     checks_parameters: bool = False  # True: its parameters need not be numbers, and its constructor checks them
     xgboost_objective: str = ""  # in files for XGBoost; empty for the usual one of the link function

@@ -22,6 +22,7 @@ NAMES: tuple[str, ...] = tuple(LOSSES)
 
 _ELSEWHERE = {
     "absolute": "absolute_error",
+    "accelerated_failure_time": "aft",
     "binary": "logistic",
     "binary:logistic": "logistic",
     "crossentropy": "cross_entropy",
@@ -50,6 +51,8 @@ _ELSEWHERE = {
     "reg:logistic": "cross_entropy",
     "regression": "squared_error",
     "rmse": "squared_error",
+    "survival:aft": "aft",
+    "survivalaft": "aft",
     "xentropy": "cross_entropy",
 }
 """Names in other libraries, for the error message."""

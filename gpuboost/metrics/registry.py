@@ -15,7 +15,7 @@ from numbers import Integral
 from typing import Any
 
 from gpuboost.errors import GpuBoostError, InputError
-from gpuboost.losses.base import BaseLoss, checked_loss, facts_of
+from gpuboost.losses.base import BaseLoss, LossFacts, checked_loss, facts_of
 from gpuboost.losses.custom import Custom
 from gpuboost.losses.per_output import PerOutput
 from gpuboost.losses.positive import Tweedie
@@ -27,6 +27,7 @@ from gpuboost.metrics import formulas as measures
 from gpuboost.metrics import intervals as of_intervals
 from gpuboost.metrics import on_device, scikit_learn
 from gpuboost.metrics import ranking as query_measures
+from gpuboost.metrics.concordance import concordance
 from gpuboost.metrics.metric import Function, Metric, same
 from gpuboost.metrics.outputs import over_outputs, refuse_of_several
 from gpuboost.records import declared
@@ -179,6 +180,7 @@ _SIMPLE: dict[str, tuple[Function, bool, tuple[str, ...]]] = {  # function, high
     "rmsle": (measures.rmsle, False, _REGRESS),
     "poisson_deviance": (measures.poisson_deviance, False, _REGRESS),
     "gamma_deviance": (measures.gamma_deviance, False, _REGRESS),
+    "concordance": (concordance, True, _REGRESS),
     **{name: (function, name == "coverage", _REGRESS) for name, function in of_intervals.INTERVALS.items()},
 }
 _WITH_PARAMETER: dict[str, tuple[Callable[..., float], Callable[[float], Loss]]] = {
@@ -217,7 +219,10 @@ _ELSEWHERE = {
     "auc_mu": "auc_ovr",
     "aucpr": "average_precision",
     "binary_logloss": "logloss",
+    "aft-nloglik": "loss",
     "brier_score": "brier",
+    "c_index": "concordance",
+    "cindex": "concordance",
     "cross_entropy": "logloss",
     "f1_score": "f1",
     "l1": "mae",
@@ -326,6 +331,7 @@ def _must_fit(name: str, loss: Loss) -> None:
         why = f"it judges {' and '.join(tasks)} targets, and this loss is for {loss.task} ones{other}"
     elif name in _LOG_LINK and facts_of(loss).link != "log":
         why = "it needs positive predictions; use a loss with a logarithmic link (poisson, gamma, tweedie)"
+    why = why or _why_not_of_times(name, facts_of(loss))
     why = why or _why_not_of_quantiles(name, isinstance(loss, Quantiles))
     if why:
         raise InputError(f"eval_metric: {name!r} does not fit loss {loss.name!r}: {why}.")
@@ -347,6 +353,15 @@ def _why_not_of_quantiles(name: str, several: bool) -> str:
     if name in ("quantile", "loss") or several == (name in of_intervals.INTERVALS):
         return ""
     return f"it judges {'one prediction' if several else 'quantiles of several levels for'} a row; use 'quantile'"
+
+
+def _why_not_of_times(name: str, facts: LossFacts) -> str:
+    """Reason against a metric; empty if there is none."""
+    if facts.censored_target:
+        return "" if name in ("loss", "concordance") else "its y has the signs of censored times; use 'concordance'"
+    if name != "concordance" or facts.task == "any" or facts.positive_target:
+        return ""
+    return "it judges censored times; use loss 'aft'"
 
 
 def _judge(name: str, family: Callable[[float], Loss], parameter: str, loss: Loss) -> Loss:

@@ -40,8 +40,8 @@ def random_case(
 ) -> Case:
     """Numeric, constant, tied and categorical features; categories that are rare, unlisted and unordered.
 
-    target: "real", "positive", "shares", "binary", or a number of classes. weights: "none", "real", "whole". full:
-    every numeric feature has ``most_cuts`` cuts, as far as its values allow, and no ties.
+    target: "real", "positive", "times", "shares", "binary", or a number of classes. weights: "none", "real", "whole".
+    full: every numeric feature has ``most_cuts`` cuts, as far as its values allow, and no ties.
     """
     rng = np.random.default_rng(seed)
     x = np.empty((n, d))
@@ -75,6 +75,8 @@ def _target(target: str, signal: Array, rng: np.random.Generator) -> Array:
         return noisy
     if target == "positive":
         return np.exp(noisy)
+    if target == "times":
+        return np.exp(signal) * np.where(rng.random(len(signal)) < 0.3, -1.0, 1.0)
     if target == "shares":
         return np.clip(0.5 + 0.5 * noisy, 0.0, 1.0)
     if target == "binary":

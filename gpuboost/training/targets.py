@@ -17,8 +17,9 @@ from gpuboost.arguments import as_float, is_one_of
 from gpuboost.data.labels import whole_labels
 from gpuboost.data.queries import check_query_weight
 from gpuboost.data.row_metadata import RowMetadata
-from gpuboost.data.targets import as_numbers
+from gpuboost.data.targets import as_numbers, signed_times
 from gpuboost.errors import InputError, RecipeError, shown
+from gpuboost.losses.base import facts_of
 from gpuboost.losses.per_output import MULTILABEL, OneOutputLoss, PerOutput
 from gpuboost.losses.protocol import Loss, debiases, is_list_loss, needs_pairs
 from gpuboost.losses.registry import may_have_columns
@@ -88,7 +89,7 @@ def ranking(loss: Any, rows: LabelledRows) -> TrainingTarget:
 
 def _checked_numbers(loss: Loss, y: NDArray[Any]) -> Floats:
     """y as float64. Raises InputError if it does not hold numbers, or some are outside the loss's domain."""
-    values = as_numbers(y)
+    values = signed_times(y) if facts_of(loss).censored_target else as_numbers(y)
     loss.check_target(values)
     return values
 

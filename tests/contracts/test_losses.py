@@ -12,6 +12,7 @@ from scipy.special import polygamma
 from gpuboost import losses
 from gpuboost.backends.reference.backend import Reference
 from gpuboost.losses import (
+    AFT,
     XENDCG,
     AbsoluteError,
     CrossEntropy,
@@ -77,6 +78,14 @@ class Shares(LossContract):
 
     def targets(self, rng: np.random.Generator, n: int) -> Array:
         return np.round(rng.beta(0.7, 1.5, n), 2)  # some are 0 and 1
+
+
+class Times(LossContract):
+    loss: AFT
+    outside = ([1.0, 0.0], [1e18, 1.0], [1.0, 1e-20], [-1.0, -2.0])
+
+    def targets(self, rng: np.random.Generator, n: int) -> Array:
+        return rng.gamma(2.0, 3.0, n) * np.where(np.arange(n) % 3 == 1, -1.0, 1.0)
 
 
 class Classes(LossContract):
@@ -161,6 +170,28 @@ class TestTweedieNearGamma(TestTweedie):
 
 class TestCrossEntropy(Shares):
     loss = CrossEntropy()
+
+
+class TestAFT(Times):
+    loss = AFT()
+
+
+class TestAFTOfALogistic(Times):
+    loss = AFT("logistic", 0.5)
+
+    def curvature(self, y: float, f: Array, bend: Array) -> Array:
+        """Of events that of the quadratic through the least loss."""
+        z = (np.log(abs(y)) - f) / self.loss.scale
+        return np.tanh(0.5 * z) / z / self.loss.scale**2 if y > 0.0 else bend
+
+
+class TestAFTOfAnExtremeValue(Times):
+    loss = AFT("extreme", 2.0)
+
+    def curvature(self, y: float, f: Array, bend: Array) -> Array:
+        """Of late predictions of events that of the quadratic through the least loss."""
+        z = (np.log(abs(y)) - f) / self.loss.scale
+        return np.expm1(z) / z / self.loss.scale**2 if y > 0.0 and z[0] < 0.0 else bend
 
 
 class TestLogistic(Binary):

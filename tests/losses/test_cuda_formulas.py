@@ -84,6 +84,7 @@ def test_the_remaining_elementary_function_as_well() -> None:
         losses.Gamma(),
         losses.Tweedie(1.3),
         losses.CrossEntropy(),
+        *(losses.AFT(distribution, 0.7) for distribution in ("normal", "logistic", "extreme")),
         losses.Logistic(0.2),
         losses.Exponential(),
     ],

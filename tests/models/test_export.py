@@ -137,6 +137,7 @@ def test_xgboost_gives_the_same_contributions(seed: int, tmp_path: Path) -> None
         (losses.Gamma(), 1),
         (losses.Tweedie(1.3), 1),
         (losses.CrossEntropy(), 1),
+        (losses.AFT("logistic", 0.5), 1),
         (PerOutput(losses.CrossEntropy(), 2), 2),
         (losses.Softmax(3), 3),
     ],

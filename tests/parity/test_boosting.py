@@ -48,6 +48,7 @@ LOSSES: list[tuple[Loss, str]] = [
     (losses.Gamma(), "positive"),
     (losses.Tweedie(), "positive"),
     (losses.CrossEntropy(), "shares"),
+    *((losses.AFT(distribution, 0.5), "times") for distribution in ("normal", "logistic", "extreme")),
     (losses.Logistic(), "binary"),
     (losses.Logistic(0.1), "binary"),
     (losses.Exponential(), "binary"),

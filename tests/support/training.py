@@ -126,6 +126,8 @@ def target_of(loss: Loss) -> str:
     """The kind of target, as ``random_case`` calls it, that a loss of rows accepts."""
     if loss.name in ("poisson", "gamma", "tweedie"):
         return "positive"
+    if loss.name == "aft":
+        return "times"
     if loss.name == "cross_entropy":
         return "shares"
     if loss.task == "multiclass":

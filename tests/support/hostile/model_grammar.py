@@ -24,6 +24,7 @@ LOSSES = {
         losses.Expectile(0.1),
         losses.Poisson(),
         losses.CrossEntropy(),
+        losses.AFT("extreme", 0.5),
         losses.GaussianNLL(),
         losses.GammaNLL(),
         PerOutput(losses.Huber(2.0), 3),

@@ -747,6 +747,7 @@ def _policies() -> list[Call]:
         (losses.Huber, {"delta": "positive"}, {}),
         (losses.Quantile, {"alpha": "positive"}, {}),
         (losses.Tweedie, {"power": "positive"}, {}),
+        (losses.AFT, {"distribution": "word", "scale": "positive"}, {}),
         (losses.Logistic, {"ridge": "real or 0"}, {}),
         (losses.SmoothedZeroOne, {"scale": "positive"}, {}),
         (losses.Softmax, {"n_classes": "count"}, {"n_classes": 3}),
