@@ -58,6 +58,7 @@ def normal_hazard(z: float) -> float:
 
 
 def normal_value(y: float, f: float, a: float) -> float:
+    """Loss of one row with normal noise. y: the signed time; f: the score; a: the scale, as of all below."""
     z = of_time(y, f, a)
     if y > 0.0:
         return 0.5 * z * z + _HALF_LOG_2_PI + (log(a) + log(y))
@@ -70,6 +71,7 @@ def normal_value(y: float, f: float, a: float) -> float:
 
 
 def normal_derivatives(y: float, f: float, a: float) -> tuple[float, float]:
+    """First derivative by f, and the curvature, of ``normal_value``."""
     z = of_time(y, f, a)
     if y > 0.0:
         return -z / a, 1.0 / (a * a)
@@ -80,6 +82,7 @@ def normal_derivatives(y: float, f: float, a: float) -> tuple[float, float]:
 
 
 def logistic_value(y: float, f: float, a: float) -> float:
+    """Loss of one row with logistic noise."""
     z = of_time(y, f, a)
     c = bounded(z)
     if y > 0.0:
@@ -90,6 +93,7 @@ def logistic_value(y: float, f: float, a: float) -> float:
 
 
 def logistic_derivatives(y: float, f: float, a: float) -> tuple[float, float]:
+    """First derivative by f, and the curvature, of ``logistic_value``."""
     c = bounded(of_time(y, f, a))
     t = abs(c)
     p = expit(-t)  # at most 1/2, so that no digits of the products cancel
@@ -101,6 +105,7 @@ def logistic_derivatives(y: float, f: float, a: float) -> tuple[float, float]:
 
 
 def extreme_value(y: float, f: float, a: float) -> float:
+    """Loss of one row with noise of the extreme value distribution."""
     z = of_time(y, f, a)
     c = bounded(z)
     e = exp(c)
@@ -110,6 +115,7 @@ def extreme_value(y: float, f: float, a: float) -> float:
 
 
 def extreme_derivatives(y: float, f: float, a: float) -> tuple[float, float]:
+    """First derivative by f, and the curvature, of ``extreme_value``."""
     c = bounded(of_time(y, f, a))
     e = exp(c)
     if y < 0.0:
