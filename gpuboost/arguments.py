@@ -1,4 +1,4 @@
-"""Tests of single arguments, for checks whose messages are their own."""
+"""Tests of single arguments, for checks whose messages are their own, and the numbers that arguments hold."""
 
 from __future__ import annotations
 
@@ -152,6 +152,15 @@ def floats(name: str, value: Any) -> NDArray[np.float64]:
 
 
 C = TypeVar("C", bound=type)
+
+
+def true_classes(y: NDArray[Any], classes: Any) -> NDArray[np.bool_]:
+    """(n, K) True where the (n,) label is the class; a row of False for a label that is none of them."""
+    if y.dtype.kind == "O":  # pandas.NA is equal to nothing, and says so by an error
+        y = np.array([None if type(label).__name__ == "NAType" else label for label in y.tolist()], dtype=object)
+    known = np.asarray(classes)
+    same = np.asarray(y[:, None] == known[None, :])
+    return same if same.shape == (len(y), len(known)) else np.zeros((len(y), len(known)), np.bool_)
 
 
 def explaining(answers: Mapping[str, str]) -> Callable[[C], C]:

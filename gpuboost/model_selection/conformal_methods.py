@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from gpuboost.api.base import GradientBoosting
 from gpuboost.api.posterior import PosteriorMixin
 from gpuboost.api.ranker import GradientBoostingRanker
-from gpuboost.arguments import is_one_of
+from gpuboost.arguments import is_one_of, true_classes
 from gpuboost.data.targets import as_numbers
 from gpuboost.errors import InputError, RecipeError, shown
 from gpuboost.losses.base import estimates_spread
@@ -182,8 +182,8 @@ def scores_of_classes(model: Any, method: str, X: Any, y: NDArray[Any], **offset
     """(n,) score of the true class of each row."""
     if not hasattr(model, "predict_proba"):
         raise InputError(f"model: sets of classes are made of probabilities, and {type(model).__name__} has none.")
-    true = y[:, None] == np.asarray(model.classes_)[None, :]
-    known = true.any(axis=1) if np.shape(true) == (len(y), len(model.classes_)) else np.zeros(len(y), np.bool_)
+    true = true_classes(y, model.classes_)
+    known = true.any(axis=1)
     if not known.all():
         row = int(np.argmin(known))
         raise InputError(f"y_cal: must be labels of the training data; row {row} holds {y[row]}.")

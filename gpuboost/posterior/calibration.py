@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuboost.arguments import floats
+from gpuboost.arguments import floats, true_classes
 from gpuboost.errors import InputError, shown
 from gpuboost.posterior.uncertainty import Uncertainty
 from gpuboost.records import dataclass
@@ -101,7 +101,7 @@ def separation(inside: Any, outside: Any) -> float:
 def _of_classes(p: Floats, target: NDArray[Any], classes: Any) -> Calibration:
     if classes is None or len(classes) != p.shape[1]:
         raise InputError(f"classes: must be the {p.shape[1]} labels of the columns, model.classes_; got {classes!r}.")
-    true = target[:, None] == np.asarray(classes)[None, :]
+    true = true_classes(target, classes)
     if not true.any(axis=1).all():
         row = int(np.argmin(true.any(axis=1)))
         raise InputError(f"y: must be labels of the training data; row {row} is {target.tolist()[row]!r}.")

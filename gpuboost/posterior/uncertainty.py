@@ -17,6 +17,7 @@ from gpuboost.arguments import floats, is_one_of, is_real
 from gpuboost.elementary import log_array
 from gpuboost.errors import InputError, shown
 from gpuboost.losses.base import BaseLoss, checked_loss, facts_of
+from gpuboost.losses.likelihoods import GammaNLL, LogNormalNLL
 from gpuboost.losses.per_output import PerOutput
 from gpuboost.losses.protocol import Loss
 from gpuboost.losses.residual import Quantiles
@@ -90,7 +91,7 @@ def interval(loss: Loss, members: Array, coverage: float, kind: str, temperature
     if loss.task == "multiclass" or (kind == "observation" and not normal):
         rule = "an interval of observations needs normal noise" if kind == "observation" else "it has several scores"
         raise InputError(f"kind: {rule}; loss {loss.name!r} is another. Use predict_uncertainty.")
-    scores = members[:, 0]
+    loss, scores = _of_one_score(loss, members)
     # the members are a sample of the posterior: divided by their number, it would be too small on average
     variance = scores.var(axis=0, ddof=1 if len(scores) > 1 else 0)
     if kind == "observation":
@@ -99,6 +100,13 @@ def interval(loss: Loss, members: Array, coverage: float, kind: str, temperature
     centre = scores.mean(axis=0)
     bounds = [centre - half, centre + half]
     return np.column_stack(bounds if normal else [np.asarray(loss.inverse_link(bound[None])) for bound in bounds])
+
+
+def _of_one_score(loss: Loss, members: Floats) -> tuple[Loss, Floats]:
+    """(draws, n) scores, and the loss whose inverse link makes predictions of each by itself."""
+    if isinstance(loss, LogNormalNLL):  # its mean depends on both scores
+        return GammaNLL(), np.stack([loss.log_mean(scores) for scores in members])
+    return loss, members[:, 0]
 
 
 def _central(loss: BaseLoss, scores: Floats, coverage: float) -> Floats:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.linear_model import LinearRegression
 
@@ -283,6 +284,7 @@ def test_bad_input_is_refused(models: dict[str, Any]) -> None:
         ((models["cqr of two models"], x, y), {"method": "absolute"}, "a pair of models is for 'cqr'"),
         ((models["cqr"], x, y), {"coverage": 0.05}, "0.5 is nearest to both"),
         ((models["lac"], x_classes, ["d"] * 30), {}, "y_cal: must be labels of the training data; row 0 holds d"),
+        ((models["lac"], x_classes, [pd.NA, *y_classes[1:]]), {}, "y_cal: must be labels of the training data; row 0"),
         (((models["lac"],) * 2, x_classes, y_classes), {}, "a pair must be of regressors"),
         (((), x, y), {}, "got 0 estimators"),
         ((ranker, x, y), {}, "scores of a ranker"),

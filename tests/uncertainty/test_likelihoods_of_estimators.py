@@ -63,10 +63,16 @@ def test_an_exposure_is_an_offset_of_the_logarithm_of_the_mean() -> None:
     assert np.corrcoef(model.predict(X, init_score=offset), MEAN * exposure)[0, 1] > 0.97
 
 
-def test_langevin_gives_uncertainty_and_no_interval_of_new_targets() -> None:
-    model = fitted("gamma_nll", langevin=gb.Langevin(shrinkage=0.4), learning_rate=0.5)
+@pytest.mark.parametrize("name", ["log_normal_nll", "gamma_nll"])
+def test_langevin_gives_intervals_of_the_mean_and_none_of_new_targets(name: str) -> None:
+    """The logarithm of the mean is normal: the interval is its mean and 1.645 standard deviations of the draws."""
+    model = fitted(name, langevin=gb.Langevin(shrinkage=0.8), learning_rate=0.3)
     found = model.predict_uncertainty(X[:5])
     assert np.isfinite(found.total).all()
+    logarithms = np.log([model.loss_.inverse_link(scores) for scores in model.posterior_members(X[:5])])
+    half = 1.6448536269514722 * logarithms.std(axis=0, ddof=1)
+    expected = np.exp(logarithms.mean(axis=0)[:, None] + half[:, None] * [-1.0, 1.0])
+    np.testing.assert_allclose(model.predict_interval(X[:5], coverage=0.9), expected, rtol=1e-9)
     with pytest.raises(gb.InputError, match="an interval of observations needs normal noise"):
         model.predict_interval(X[:5], kind="observation")
 

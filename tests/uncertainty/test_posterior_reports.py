@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pandas import NA
 
 from gpuboost import losses
 from gpuboost.errors import InputError
@@ -254,6 +255,7 @@ def test_what_cannot_be_held_against_anything_is_refused() -> None:
         (uncertainty(losses.Huber(), np.ones((3, 1, 4))), [1.0] * 4, {}, "found: its total is NaN"),
         (classes, [0] * 4, {}, "classes: must be the 3 labels of the columns"),
         (classes, [0, 1, 7, 2], {"classes": [0, 1, 2]}, "y: must be labels of the training data; row 2 is"),
+        (classes, ["a", NA, "b", "c"], {"classes": ["a", "b", "c"]}, "y: must be labels .* row 1 is <NA>"),
     ):
         with pytest.raises(InputError, match=text):
             calibration(found, y, **options)
