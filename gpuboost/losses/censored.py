@@ -45,8 +45,8 @@ _LARGEST_LOG = 700.0  # of predictions, which stay finite
 
 
 def of_time(y: float, f: float, a: float) -> float:
-    """z = (log |y| - f) / a, the residual in units of the scale."""
-    return (log(abs(y)) - f) / a
+    """z = a (log |y| - f), the residual in units of the scale."""
+    return a * (log(abs(y)) - f)
 
 
 def normal_hazard(z: float) -> float:
@@ -58,10 +58,10 @@ def normal_hazard(z: float) -> float:
 
 
 def normal_value(y: float, f: float, a: float) -> float:
-    """Loss of one row with normal noise. y: the signed time; f: the score; a: the scale, as of all below."""
+    """Loss of one row with normal noise. y: the signed time; f: the score; a: 1 / scale, as of all below."""
     z = of_time(y, f, a)
     if y > 0.0:
-        return 0.5 * z * z + _HALF_LOG_2_PI + (log(a) + log(y))
+        return 0.5 * z * z + _HALF_LOG_2_PI + (log(y) - log(a))
     c = z if z > _FARTHEST else _FARTHEST
     if c >= 0.0:
         return 0.5 * c * c + _HALF_LOG_2_PI - log(mills_ratio(c))
@@ -74,11 +74,16 @@ def normal_derivatives(y: float, f: float, a: float) -> tuple[float, float]:
     """First derivative by f, and the curvature, of ``normal_value``."""
     z = of_time(y, f, a)
     if y > 0.0:
-        return -z / a, 1.0 / (a * a)
+        return -z * a, a * a
     c = z if z > _FARTHEST else _FARTHEST
-    hazard = normal_hazard(c)
-    bend = hazard * (hazard_excess(c) if c >= 0.0 else hazard - c)
-    return -hazard / a, (1.0 if bend > 1.0 else bend) / (a * a)
+    if c >= 0.0:
+        excess = hazard_excess(c)
+        hazard = c + excess
+    else:
+        hazard = normal_hazard(c)
+        excess = hazard - c
+    bend = hazard * excess
+    return -hazard * a, (1.0 if bend > 1.0 else bend) * (a * a)
 
 
 def logistic_value(y: float, f: float, a: float) -> float:
@@ -88,7 +93,7 @@ def logistic_value(y: float, f: float, a: float) -> float:
     if y > 0.0:
         t = abs(c)
         slope = 1.0 - 2.0 * expit(-t)
-        return t + 2.0 * log1pexp(-t) + slope * (abs(z) - t) + (log(a) + log(y))
+        return t + 2.0 * log1pexp(-t) + slope * (abs(z) - t) + (log(y) - log(a))
     return log1pexp(c) + expit(c) * (z - c)
 
 
@@ -97,11 +102,12 @@ def logistic_derivatives(y: float, f: float, a: float) -> tuple[float, float]:
     c = bounded(of_time(y, f, a))
     t = abs(c)
     p = expit(-t)  # at most 1/2, so that no digits of the products cancel
+    q = 1.0 - p
     if y > 0.0:
-        slope = 1.0 - 2.0 * p
+        slope = q - p
         bend = slope / t if t > _CLOSE else 0.5
-        return (-slope if c > 0.0 else slope) / a, bend / (a * a)
-    return -(1.0 - p if c > 0.0 else p) / a, p * (1.0 - p) / (a * a)
+        return (-slope if c > 0.0 else slope) * a, bend * (a * a)
+    return -(q if c > 0.0 else p) * a, p * q * (a * a)
 
 
 def extreme_value(y: float, f: float, a: float) -> float:
@@ -110,7 +116,7 @@ def extreme_value(y: float, f: float, a: float) -> float:
     c = bounded(z)
     e = exp(c)
     if y > 0.0:
-        return e - c + (e - 1.0) * (z - c) + (log(a) + log(y))
+        return e - c + (e - 1.0) * (z - c) + (log(y) - log(a))
     return e + e * (z - c)
 
 
@@ -119,11 +125,11 @@ def extreme_derivatives(y: float, f: float, a: float) -> tuple[float, float]:
     c = bounded(of_time(y, f, a))
     e = exp(c)
     if y < 0.0:
-        return -e / a, e / (a * a)
+        return -e * a, e * (a * a)
     bend = e
     if c < 0.0:
         bend = (e - 1.0) / c if c < -_CLOSE else 1.0 + 0.5 * c
-    return (1.0 - e) / a, bend / (a * a)
+    return (1.0 - e) * a, bend * (a * a)
 
 
 _FORMULAS: dict[str, tuple[Value, Derivatives]] = {
@@ -175,7 +181,7 @@ class AFT(BaseLoss):
 
     @property
     def parameter(self) -> float:
-        return self.scale
+        return 1.0 / self.scale
 
     @property
     def smoothness(self) -> float | None:

@@ -51,7 +51,7 @@ def test_the_tail_of_the_normal_distribution_has_the_stated_errors() -> None:
 def test_the_loss_is_the_likelihood(distribution: str, size: float, f: float, scale: float, censored: bool) -> None:
     noise, z = NOISE[distribution], (np.log(size) - f) / scale
     true = -noise.logsf(z) if censored else -noise.logpdf(z) + np.log(scale * size)
-    found = AFT(distribution, scale).value(-size if censored else size, f, scale)
+    found = AFT(distribution, scale).value(-size if censored else size, f, 1.0 / scale)
     assert found == pytest.approx(true, rel=1e-9, abs=1e-12)
 
 
@@ -92,7 +92,7 @@ def test_censored_times_taken_for_events_make_predictions_too_short() -> None:
 @pytest.mark.parametrize("distribution", NOISE)
 def test_a_newton_step_of_an_event_does_not_lead_past_its_time(distribution: str) -> None:
     for away in np.linspace(-60.0, 60.0, 241).tolist():
-        g, h = AFT(distribution, 0.5).derivatives(2.0, np.log(2.0) + 0.5 * away, 0.5)
+        g, h = AFT(distribution, 0.5).derivatives(2.0, np.log(2.0) + 0.5 * away, 2.0)
         assert abs(away) * (1.0 + 1e-6) >= 2.0 * g / h * np.sign(away) >= 0.0
 
 
