@@ -107,7 +107,8 @@ class PosteriorMixin(ABC):
     ) -> NDArray[np.float64]:
         """(n, 2) float64 bounds of a central credible interval: normal, with the mean and variance of the draws.
 
-        Of k targets (n, k, 2).
+        Of k targets, or of a custom loss that predicts k numbers for a row, (n, k, 2). Of a loss of several scores the
+        normal is fitted to the predictions of the draws (of their logarithms, if the target is positive).
 
         A model with the loss ``gaussian_nll``, ``log_normal_nll``, ``gamma_nll`` or ``negative_binomial_nll`` has
         intervals of observations without ``langevin`` too, between two quantiles of the distribution that it predicts.

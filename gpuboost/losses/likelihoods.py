@@ -86,11 +86,7 @@ class LogNormalNLL(BaseLoss):
         return GaussianNLL().start_beside(log_array(y), weight, offset)
 
     def inverse_link(self, scores: Array) -> Array:
-        return exp_array(np.minimum(self.log_mean(scores), _LARGEST_LOG))
-
-    def log_mean(self, scores: Array) -> Floats:
-        """(n,) logarithm of the mean of the target."""
-        return np.asarray(scores[0] + 0.5 * self._variance_of_log(scores))
+        return exp_array(np.minimum(scores[0] + 0.5 * self._variance_of_log(scores), _LARGEST_LOG))
 
     def noise(self, members: Array, predictions: Array, temperature: float) -> Floats:
         return np.asarray(np.mean([self._variance(scores) for scores in members], axis=0))

@@ -7,17 +7,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.arguments import floats, is_one_of, is_real
-from gpuboost.elementary import log_array
+from gpuboost.elementary import exp_array, log_array
 from gpuboost.errors import InputError, shown
 from gpuboost.losses.base import BaseLoss, checked_loss, facts_of
-from gpuboost.losses.likelihoods import GammaNLL, LogNormalNLL
 from gpuboost.losses.per_output import PerOutput
 from gpuboost.losses.protocol import Loss
 from gpuboost.losses.residual import Quantiles
@@ -25,6 +24,8 @@ from gpuboost.records import dataclass
 from gpuboost.types import Array
 
 Floats = NDArray[np.float64]
+
+_TINY = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ def uncertainty(loss: Loss, members: Array, temperature: float = 1.0) -> Uncerta
         return Uncertainty(*(np.stack(columns, axis=1) for columns in (means, *parts)))
     if loss.task in ("binary", "multiclass"):
         return _of_classes(np.stack([_probabilities(loss, scores) for scores in members]))
-    values = np.stack([np.asarray(loss.inverse_link(scores)) for scores in members])
+    values = _predictions(loss, members)
     knowledge, data = values.var(axis=0), _noise(loss, members, values, temperature)
     return Uncertainty(values.mean(axis=0), data + knowledge, data, knowledge)
 
@@ -68,13 +69,14 @@ def uncertainty(loss: Loss, members: Array, temperature: float = 1.0) -> Uncerta
 def interval(loss: Loss, members: Array, coverage: float, kind: str, temperature: float = 1.0) -> Floats:
     """(n, 2) float64 bounds of a central credible interval, from a normal fitted to the members' scores.
 
-    Of a loss of k targets (n, k, 2).
+    Of a loss of several scores it is fitted to their predictions, or to the logarithms of those of a positive target.
+    Of a loss of k targets, or one that predicts k numbers for a row, (n, k, 2).
 
     kind: "mean", the quantity that the loss predicts; "observation", a new target, for losses of normal noise, and for
     one member of a loss of another distribution, whose quantiles are then the bounds.
 
     Raises:
-        InputError: if coverage or kind is invalid, the loss has several outputs, or it has no normal noise.
+        InputError: if coverage or kind is invalid, the loss is one of classes, or it has no normal noise.
     """
     from scipy.special import ndtri
 
@@ -91,22 +93,27 @@ def interval(loss: Loss, members: Array, coverage: float, kind: str, temperature
     if loss.task == "multiclass" or (kind == "observation" and not normal):
         rule = "an interval of observations needs normal noise" if kind == "observation" else "it has several scores"
         raise InputError(f"kind: {rule}; loss {loss.name!r} is another. Use predict_uncertainty.")
-    loss, scores = _of_one_score(loss, members)
+    numbers, prediction = _near_normal(loss, members)
     # the members are a sample of the posterior: divided by their number, it would be too small on average
-    variance = scores.var(axis=0, ddof=1 if len(scores) > 1 else 0)
+    variance = numbers.var(axis=0, ddof=1 if len(numbers) > 1 else 0)
     if kind == "observation":
-        variance = variance + _noise(loss, members, scores, temperature)
+        variance = variance + _noise(loss, members, numbers, temperature)
     half = float(ndtri(0.5 + 0.5 * coverage)) * np.sqrt(variance)
-    centre = scores.mean(axis=0)
-    bounds = [centre - half, centre + half]
-    return np.column_stack(bounds if normal else [np.asarray(loss.inverse_link(bound[None])) for bound in bounds])
+    centre = numbers.mean(axis=0)
+    return np.stack([prediction(centre - half), prediction(centre + half)], axis=-1)
 
 
-def _of_one_score(loss: Loss, members: Floats) -> tuple[Loss, Floats]:
-    """(draws, n) scores, and the loss whose inverse link makes predictions of each by itself."""
-    if isinstance(loss, LogNormalNLL):  # its mean depends on both scores
-        return GammaNLL(), np.stack([loss.log_mean(scores) for scores in members])
-    return loss, members[:, 0]
+def _near_normal(loss: Loss, members: Floats) -> tuple[Floats, Callable[[Floats], Floats]]:
+    """(draws, n) or (draws, n, k) numbers whose law is near normal, and the function from them to predictions."""
+    if loss.n_outputs == 1:
+        return members[:, 0], lambda scores: np.asarray(loss.inverse_link(scores[None]))
+    values = _predictions(loss, members)
+    return (log_array(np.maximum(values, _TINY)), exp_array) if facts_of(loss).positive_target else (values, np.asarray)
+
+
+def _predictions(loss: Loss, members: Floats) -> Floats:
+    """(draws, n) predictions, or (draws, n, k) of a loss that predicts k numbers for a row."""
+    return np.stack([np.asarray(loss.inverse_link(scores)) for scores in members])
 
 
 def _central(loss: BaseLoss, scores: Floats, coverage: float) -> Floats:
@@ -180,6 +187,6 @@ def _entropy(p: Floats) -> Floats:
 
 
 def _noise(loss: Loss, members: Array, values: Floats, temperature: float) -> Floats:
-    """(n,) noise variance that the loss assumes, averaged over the members; NaN if unknown."""
+    """Noise variance that the loss assumes for each prediction, averaged over the members; NaN if unknown."""
     noise = loss.noise(members, values, temperature) if isinstance(loss, BaseLoss) else None
-    return np.full(members.shape[2], np.nan) if noise is None else noise
+    return np.full(values.shape[1:], np.nan) if noise is None else noise

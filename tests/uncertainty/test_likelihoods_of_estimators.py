@@ -77,6 +77,24 @@ def test_langevin_gives_intervals_of_the_mean_and_none_of_new_targets(name: str)
         model.predict_interval(X[:5], kind="observation")
 
 
+def _pull(y: Any, score: Any) -> tuple[Any, Any]:
+    return score - np.log(y)[:, None], np.ones_like(score)
+
+
+@pytest.mark.parametrize("link", [None, lambda scores: scores[0] + scores[1] ** 2])
+def test_intervals_of_several_custom_scores_are_of_the_predictions(link: Any) -> None:
+    loss = gb.losses.custom_arrays(_pull, n_outputs=2, inverse_link=link)
+    model = gb.GradientBoostingRegressor(
+        loss=loss, langevin=gb.Langevin(shrinkage=0.8), learning_rate=0.3, n_estimators=40, random_state=0
+    ).fit(X[:300], TARGETS["gamma_nll"][:300])
+    drawn = np.stack([loss.inverse_link(scores) for scores in model.posterior_members(X[:5])])
+    half = 1.6448536269514722 * drawn.std(axis=0, ddof=1)
+    expected = np.stack([drawn.mean(axis=0) - half, drawn.mean(axis=0) + half], axis=-1)
+    np.testing.assert_allclose(model.predict_interval(X[:5], coverage=0.9), expected, rtol=1e-9)
+    found = model.predict_uncertainty(X[:5])
+    assert found.knowledge.shape == found.data.shape == model.predict(X[:5]).shape
+
+
 def test_scaled_conformal_intervals_use_the_spread() -> None:
     model = fitted("gamma_nll")
     cover = gb.conformal(model, X[2_000:2_500], TARGETS["gamma_nll"][2_000:2_500], coverage=0.9, method="scaled")
