@@ -104,7 +104,6 @@ def to_c(model: Any, path: str | os.PathLike[str] | None = None, *, function: st
     trees = scores.trees
     sizes = [len(tree.column) for tree in trees]
     codes = _codes(trees)
-    scale = _number(ensemble.scale)
     by = getattr(getattr(model, "loss_", None), "link_scale", 1.0)
     names = "" if plain_model.names is None else f", the columns {', '.join(map(_comment, plain_model.names))}"
     text = _PROGRAM.format(
@@ -128,12 +127,23 @@ def to_c(model: Any, path: str | os.PathLike[str] | None = None, *, function: st
         bias=_listed(_number(value) for value in ensemble.bias),
         start="0.0" if shrunk else "bias[k]",
         trees=len(trees),
-        finish=f"\n    for (k = 0; k < {ensemble.n_outputs}; k++) {{\n        double scaled = {scale} * scores[k];\n"
-        "        scores[k] = bias[k] + scaled;\n    }" if shrunk else "",
+        finish=_shrinking(ensemble) if shrunk else "",
     )  # fmt: skip
     if path is not None:
         write(path, text.encode("ascii"))
     return text
+
+
+def _shrinking(ensemble: Ensemble) -> str:
+    """Lines of C that turn the sum of the trees into scores of a shrunken model.
+
+    The product is volatile: GCC ignores the pragma above, and would fuse it with the sum.
+    """
+    return f"""
+    for (k = 0; k < {ensemble.n_outputs}; k++) {{
+        volatile double scaled = {_number(ensemble.scale)} * scores[k];
+        scores[k] = bias[k] + scaled;
+    }}"""
 
 
 def _codes(trees: list[PlainTree]) -> list[tuple[int, int, bool]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,11 @@ SETTINGS: dict[str, Any] = {"n_estimators": 12, "max_depth": 4, "n_jobs": 1, "ra
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="there is no C compiler")
 
 
-def compiled(model: Any, folder: Path) -> Any:
+def compiled(model: Any, folder: Path, *, standard: Sequence[str] = ("-std=c99",)) -> Any:
     """(n, d) -> (n, k) scores by the compiled file."""
     source, library = folder / "model.c", folder / "model.so"
     assert gb.export.to_c(model, source, function="scores_of") == source.read_text()
-    flags = ["-O2", "-std=c99", "-Wall", "-Werror", "-Wno-unknown-pragmas", "-shared", "-fPIC"]
+    flags = ["-O2", *standard, "-Wall", "-Werror", "-Wno-unknown-pragmas", "-shared", "-fPIC"]
     subprocess.run([COMPILER, *flags, str(source), "-o", str(library), "-lm"], check=True)
     function = ctypes.CDLL(str(library)).scores_of
     k = model.ensemble_.n_outputs
@@ -58,6 +59,14 @@ def test_scores_have_the_bits_of_the_model(tmp_path: Path, regression_data: Any,
         expected = model.predict(rows) if name != "classes" else model.decision_function(rows)
         answers = compiled(model, folder)(model.columns_.encode(rows))
         np.testing.assert_array_equal(np.squeeze(answers), expected)
+
+
+@needs_compiler
+def test_a_compiler_that_fuses_operations_gives_the_same_bits(tmp_path: Path, regression_data: Any) -> None:
+    x, y = regression_data
+    model = gb.GradientBoostingRegressor(**SETTINGS, langevin=gb.Langevin()).fit(x, y)
+    scores = compiled(model, tmp_path, standard=["-std=gnu99", "-march=native", "-ffp-contract=fast"])
+    np.testing.assert_array_equal(scores(x)[:, 0], model.predict(x))
 
 
 def test_the_comment_says_how_to_predict(binary_data: Any) -> None:
