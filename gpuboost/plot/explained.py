@@ -56,10 +56,14 @@ def explained(model: Any, X: Any, output: Any) -> ExplainedRows:
     host = X if isinstance(X, Dataset) else collected(X)
     all_contributions = np.asarray(model.predict_contributions(host))
     contributions = all_contributions[:, output, :-1] if all_contributions.ndim == 3 else all_contributions[:, :-1]
-    columns = replace(model.columns_, statistics=None)
-    numbers = host.x[:] if isinstance(host, Dataset) else columns.encode(as_table(host))
-    values = np.asarray(numbers.toarray() if hasattr(numbers, "toarray") else numbers, np.float64)
-    return ExplainedRows(names_of(model), values, contributions, tuple(columns.categories))
+    return ExplainedRows(names_of(model), feature_values(model, host), contributions, tuple(model.columns_.categories))
+
+
+def feature_values(model: Any, X: Any) -> Floats:
+    """(n, d) numbers in the columns of X, of categories their codes. X: rows in the host's memory, or a Dataset."""
+    columns = replace(model.columns_, statistics=None)  # which would be in other places
+    numbers = X.x[:] if isinstance(X, Dataset) else columns.encode(as_table(collected(X)))
+    return np.asarray(numbers.toarray() if hasattr(numbers, "toarray") else numbers, np.float64)
 
 
 def interactions_with(model: Any, X: Any, column: int, output: int) -> Floats:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from gpuboost.arguments import floats, is_integer, is_real
 from gpuboost.errors import InputError, shown
 from gpuboost.plot.axes import axes, check_estimator, literal, names_of
+from gpuboost.plot.explained import feature_values
 from gpuboost.posterior import Calibration, autocorrelation_time, autocorrelations, diagnose
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def uncertainty(
     if not is_integer(feature, 0, model.n_features_in_ - 1):
         raise InputError(f"feature: must be a number from 0 to {model.n_features_in_ - 1}; got {feature!r}.")
     posterior = model.predict_uncertainty(X, samples)
-    column, labels = _axis_of(model, X, feature)
+    column, labels = feature_values(model, X)[:, feature], model.columns_.categories[feature]
     order = np.argsort(column, kind="stable")
     order = order if labels is None else order[~np.isnan(column[order])]
     ax = axes(ax)
@@ -54,13 +55,6 @@ def uncertainty(
     ax.set_xlabel(literal(names_of(model)[feature]))
     ax.legend()
     return ax
-
-
-def _axis_of(model: Any, X: Any, feature: int) -> tuple[NDArray[np.float64], Any]:
-    """(n,) values of a feature, or codes of its categories and the categories in code order; None if it is numeric."""
-    encoded = model.columns_.encode(X)[:, [feature]]
-    values = encoded.toarray() if hasattr(encoded, "toarray") else np.asarray(encoded)
-    return values[:, 0].astype(np.float64), model.columns_.categories[feature]
 
 
 def trace(traces: Any, *, burn_in: float = 0.5, ax: Axes | None = None) -> Axes:

@@ -35,3 +35,14 @@ def test_numbers_and_categories_of_a_regression() -> None:
 def test_categories_of_a_classification() -> None:
     model = gb.GradientBoostingClassifier(n_estimators=20, langevin=gb.Langevin(), n_jobs=1).fit(X, Y > 0)
     assert len(gb.plot.uncertainty(model, X, 1).lines) == 2
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_target_statistics_and_datasets_are_drawn_at_their_categories() -> None:
+    encoding = gb.OrderedTargetStatistics(permutations=1)
+    model = gb.GradientBoostingRegressor(
+        n_estimators=20, langevin=gb.Langevin(), categorical_encoding=encoding, n_jobs=1, random_state=0
+    ).fit(X, Y)
+    for rows in (X, gb.Dataset(X, Y)):
+        np.testing.assert_array_equal(gb.plot.uncertainty(model, rows, 0).lines[0].get_xdata(), np.sort(X["area"]))
+        np.testing.assert_array_equal(gb.plot.uncertainty(model, rows, 1).lines[0].get_xdata(), np.sort(TOWN.codes))
