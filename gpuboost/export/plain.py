@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuboost.errors import InputError
-from gpuboost.losses.base import BaseLoss, Link, facts_of
+from gpuboost.losses.base import BaseLoss, Link, facts_of, stated_link
 from gpuboost.losses.protocol import Loss, n_targets
 from gpuboost.types import EVERY_VALUE, Cuts, Ensemble, Nodes
 
@@ -172,7 +172,7 @@ def required(package: str, function: str) -> Any:
 
 def _link(loss: Loss, *, is_classifier: bool) -> tuple[Link, float]:
     """The link function of the predictions, and the factor of its scores. Raises InputError if others lack it."""
-    if isinstance(loss, BaseLoss) and loss.facts.link != "other":
+    if isinstance(loss, BaseLoss) and stated_link(loss) != "other":
         return loss.facts.link, loss.link_scale
     probes = np.tile(_PROBES, (loss.n_outputs, 1))
     if is_classifier or not np.array_equal(loss.inverse_link(probes), _PROBES):

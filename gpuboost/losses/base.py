@@ -181,6 +181,17 @@ def facts_of(loss: Loss) -> LossFacts:
     return loss.facts if isinstance(loss, BaseLoss) else FOREIGN
 
 
+def stated_link(loss: BaseLoss) -> Link:
+    """The link of the loss's facts; "other" if a class that derives from theirs has an ``inverse_link`` of its own."""
+    place = {name: _place(type(loss), name) for name in ("facts", "inverse_link")}
+    return loss.facts.link if place["facts"] <= place["inverse_link"] else "other"
+
+
+def _place(kind: type, name: str) -> int:
+    """Number of classes, ``kind`` and those that it derives from, before the first that defines the attribute."""
+    return next(number for number, base in enumerate(kind.__mro__) if name in vars(base))
+
+
 def link_of(loss: Loss) -> tuple[Link, float]:
     """The link function that makes predictions of scores, and the factor of the scores in front of it.
 
@@ -192,8 +203,8 @@ def link_of(loss: Loss) -> tuple[Link, float]:
     inverse_link: Any = type(loss).inverse_link
     if inverse_link is BaseLoss.inverse_link:
         return "identity", 1.0
-    facts = loss.facts
-    return (facts.link, facts.score_scale) if loss.link_scale == facts.score_scale else ("other", 1.0)
+    scale = loss.facts.score_scale
+    return (stated_link(loss), scale) if loss.link_scale == scale else ("other", 1.0)
 
 
 def checked_loss(loss: Any) -> Loss:

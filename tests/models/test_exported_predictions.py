@@ -12,6 +12,7 @@ import pytest
 
 import gpuboost as gb
 from gpuboost.errors import InputError
+from gpuboost.losses.base import link_of
 
 Rng = np.random.Generator
 
@@ -75,6 +76,21 @@ def test_custom_losses_without_a_link_export_scores_of_regressions_only(rows: tu
             with pytest.raises(InputError, match=r"a function of its own.*Export model\.ensemble_"):
                 export(model)
         assert through_onnx(model.ensemble_, x)[0].shape == (300, 1)
+
+
+class Exponential(gb.losses.SquaredError):
+    """Squares of the logarithm: a loss of this package with a link function of its own."""
+
+    def inverse_link(self, scores: Any) -> Any:
+        return np.exp(scores[0])
+
+
+def test_a_link_function_that_a_derived_loss_has_is_not_taken_for_that_of_its_base(rows: tuple[Any, Any]) -> None:
+    model = gb.GradientBoostingRegressor(loss=Exponential(), n_estimators=2, n_jobs=1).fit(*rows)
+    assert link_of(model.loss_)[0] == "other"
+    with pytest.raises(InputError, match=r"a function of its own.*Export model\.ensemble_"):
+        gb.export.to_c(model)
+    assert "They are the predictions" in gb.export.to_c(model.ensemble_)
 
 
 def mixed_frame() -> Any:
