@@ -11,11 +11,20 @@ from typing import Any
 import numpy as np
 
 from gpuboost.errors import InputError
-from gpuboost.export.plain import PlainTree, plain
+from gpuboost.export.plain import PlainModel, PlainTree, plain
 from gpuboost.storage import write
 from gpuboost.types import Ensemble
 
 _LINE = 116  # characters
+
+_TAKEN = {
+    "auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum", "extern",
+    "float", "for", "goto", "if", "inline", "int", "long", "register", "restrict", "return", "short", "signed",
+    "sizeof", "static", "struct", "switch", "typedef", "union", "unsigned", "void", "volatile", "while", "bool",
+    "true", "false", "begin", "output", "column", "left", "right", "missing_left", "number", "first_code",
+    "last_code", "listed_left", "codes", "bias", "goes_left", "isnan", "main",
+}  # fmt: skip
+"""Names that a function in the file cannot have"""
 
 _PROGRAM = """\
 /* Scores of a gradient boosting model, written by gpuboost. C99, no dependency but <math.h> for isnan.
@@ -87,7 +96,7 @@ def to_c(model: Any, path: str | os.PathLike[str] | None = None, *, function: st
     model : fitted estimator, or its ``ensemble_``
     path : path, optional
     function : str
-        Name of the function: letters, digits and underscores.
+        Name of the function: letters, digits and underscores, and no name that C or the file has already.
 
     Raises
     ------
@@ -95,8 +104,11 @@ def to_c(model: Any, path: str | os.PathLike[str] | None = None, *, function: st
         If the model cannot be exported, or the name is none of C.
     """
     asked: Any = function
-    if not isinstance(asked, str) or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", asked):
-        raise InputError(f"function: must be a name of C: letters, digits and underscores; got {asked!r}.")
+    if not isinstance(asked, str) or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", asked) or asked in _TAKEN:
+        raise InputError(
+            "function: must be a name of C: letters, digits and underscores, no keyword, and no other name in the "
+            f"file, such as 'bias'; got {asked!r}."
+        )
     plain_model = plain(model)  # refuses what cannot be exported
     ensemble: Ensemble = model if isinstance(model, Ensemble) else model.ensemble_
     scores = plain(replace(ensemble, scale=1.0, scales=()))
@@ -104,7 +116,6 @@ def to_c(model: Any, path: str | os.PathLike[str] | None = None, *, function: st
     trees = scores.trees
     sizes = [len(tree.column) for tree in trees]
     codes = _codes(trees)
-    by = getattr(getattr(model, "loss_", None), "link_scale", 1.0)
     names = "" if plain_model.names is None else f", the columns {', '.join(map(_comment, plain_model.names))}"
     text = _PROGRAM.format(
         name=function,
@@ -112,7 +123,7 @@ def to_c(model: Any, path: str | os.PathLike[str] | None = None, *, function: st
         names=names,
         codes=", and categories are codes" if plain_model.is_categorical.any() else "",
         outputs=ensemble.n_outputs,
-        link=_LINKS[plain_model.link].format(scale="" if by == 1.0 else f"{by:g} * "),
+        link=_of_predictions(model, plain_model, ensemble),
         begin=_listed(np.concatenate([[0], np.cumsum(sizes)[:-1]]).tolist()),
         output=_listed(tree.output for tree in trees),
         column=_listed(c for tree in trees for c in tree.column.tolist()),
@@ -132,6 +143,14 @@ def to_c(model: Any, path: str | os.PathLike[str] | None = None, *, function: st
     if path is not None:
         write(path, text.encode("ascii"))
     return text
+
+
+def _of_predictions(model: Any, plain_model: PlainModel, ensemble: Ensemble) -> str:
+    """A sentence that says how predictions come from the scores."""
+    if len(plain_model.bias) < ensemble.n_outputs:  # a loss whose other scores are of the spread
+        return "The first one is the prediction, the mean."
+    by = getattr(getattr(model, "loss_", None), "link_scale", 1.0)
+    return _LINKS[plain_model.link].format(scale="" if by == 1.0 else f"{by:g} * ")
 
 
 def _shrinking(ensemble: Ensemble) -> str:

@@ -11,7 +11,7 @@ from gpuboost.export.plain import PlainTree, plain
 
 
 def to_shap_dict(model: Any) -> dict[str, Any]:
-    """``shap.TreeExplainer(to_shap_dict(model))`` explains the scores of the model.
+    """``shap.TreeExplainer(to_shap_dict(model))`` explains the scores of the model, of two classes their log-odds.
 
     For plots and for the interventional values of shap; ``predict_contributions`` and ``predict_interactions`` need no
     other package, are faster, and support categories.

@@ -72,7 +72,12 @@ def test_a_compiler_that_fuses_operations_gives_the_same_bits(tmp_path: Path, re
 def test_the_comment_says_how_to_predict(binary_data: Any) -> None:
     model = gb.GradientBoostingClassifier("exponential", n_estimators=1).fit(*binary_data)
     assert "1 / (1 + exp(-2 * score))" in gb.export.to_c(model)
-    with pytest.raises(gb.InputError, match="function: must be a name of C"):
-        gb.export.to_c(model, function="a b")
+    x, _ = binary_data
+    of_mean_and_spread = gb.GradientBoostingRegressor("gaussian_nll", n_estimators=1).fit(x, np.nan_to_num(x[:, 0]))
+    assert "scores: 2 number(s)" in gb.export.to_c(of_mean_and_spread)
+    assert "The first one is the prediction, the mean." in gb.export.to_c(of_mean_and_spread)
+    for name in ("a b", "int", "left"):
+        with pytest.raises(gb.InputError, match=f"function: must be a name of C: .* got '{name}'"):
+            gb.export.to_c(model, function=name)
     with pytest.raises(gb.InputError, match="model: a fitted gpuboost estimator"):
         gb.export.to_c(3)
