@@ -17,6 +17,7 @@ from gpuboost.data.frames import collected
 from gpuboost.data.queries import query_start
 from gpuboost.data.query_column import without_group
 from gpuboost.data.tables import as_table
+from gpuboost.errors import GpuBoostError, RecipeError, shown
 from gpuboost.losses.protocol import is_list_loss
 from gpuboost.metrics import Metric
 from gpuboost.model.used_columns import used_columns
@@ -120,8 +121,7 @@ class _Measured:
         self.rows = rows.x.x[:] if isinstance(rows.x, Dataset) else columns.encode(rows.x)
         self._model, self._loss, self._weight = model, model.loss_, rows.metadata.weight
         self._y = _target(model, rows)
-        asked = model.eval_metric if metric is None else metric
-        self.metric: Metric = metrics_of(asked, self._loss, getattr(model, "eval_at", None))[0]
+        self.metric = _metric(model, metric)
         group = rows.metadata.group
         self._start = query_start(group) if group is not None and is_list_loss(self._loss) else None
         offsets = None if rows.metadata.offset is None else rows.metadata.offset.T
@@ -134,6 +134,19 @@ class _Measured:
         scores = self._machine.predict(self._model.ensemble_, x)
         scores = scores if self._offset is None else scores + self._offset
         return self.metric(self._y, scores, self._weight, self._loss, self._start)
+
+
+def _metric(model: GradientBoosting, asked: Any) -> Metric:
+    """The metric that is asked for; the model's first one if that is None."""
+    at = getattr(model, "eval_at", None)
+    if asked is None:
+        return metrics_of(model.eval_metric, model.loss_, at)[0]
+    if isinstance(asked, (list, tuple)):
+        raise RecipeError(f"metric: must be one metric, a name or a function; got {shown(asked)}. Call it for each.")
+    try:
+        return metrics_of(asked, model.loss_, at)[0]
+    except GpuBoostError as error:
+        raise type(error)(str(error).replace("eval_metric: ", "metric: ", 1)) from None
 
 
 def _target(model: GradientBoosting, rows: LabelledRows) -> Floats:

@@ -44,6 +44,8 @@ def labelled(x: Any, y: Any, weight: Any, n_rows: int, group: Any = None, offset
     InputError
         If there is not one finite target and one weight >= 0 for each row, or the group does not match the rows.
     """
+    if y is None:
+        raise InputError("y: a target is needed, one value for each row of X; got None. Pass y.")
     unnamed = isinstance(y, (list, tuple, complex)) or hasattr(y, "tocsr")  # scikit-learn would not name y
     labels = target_array(y) if unnamed or _is_nullable(y) else unmasked(y)
     shape = getattr(labels, "shape", ())

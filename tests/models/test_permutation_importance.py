@@ -116,5 +116,10 @@ def test_bad_arguments_are_named() -> None:
         gb.permutation_importance(3, X, Y)
     with pytest.raises(ValueError, match="features"):
         gb.permutation_importance(model, X[:, :3], Y)
-    with pytest.raises(gb.InputError, match="unknown name 'no'"):
+    with pytest.raises(gb.InputError, match=r"^metric: unknown name 'no'"):
         gb.permutation_importance(model, X, Y, metric="no")
+    with pytest.raises(gb.RecipeError, match=r"metric: must be one metric, .*got \['rmse', 'mae'\]"):
+        gb.permutation_importance(model, X, Y, metric=["rmse", "mae"])
+    for judge in (gb.permutation_importance, lambda model, x: model.refit(x, None)):
+        with pytest.raises(gb.InputError, match="y: a target is needed"):
+            judge(model, X)
