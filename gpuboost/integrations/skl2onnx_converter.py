@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 from skl2onnx import update_registered_converter
-from skl2onnx.common.data_types import FloatTensorType
+from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType
 from skl2onnx.common.shape_calculator import (
     calculate_linear_classifier_output_shapes,
     calculate_linear_regressor_output_shapes,
@@ -22,7 +22,8 @@ from gpuboost.model.outputs import decision
 def register_skl2onnx() -> None:
     """Register the three estimators with skl2onnx, so that ``skl2onnx.to_onnx`` converts pipelines that hold them.
 
-    The nodes are those of ``gb.export.to_onnx``. It may be called again.
+    The nodes are those of ``gb.export.to_onnx``. It may be called again. An input of float64 has answers of
+    float64, for which the option ``zipmap`` of a classifier must be False: ONNX has it for float32 only.
     """
     options = {
         "zipmap": [True, False, "columns"],
@@ -63,18 +64,12 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
     model = operator.raw_operator
     graph = to_onnx(model).graph
     model_input = operator.inputs[0]
-    names: dict[str, str] = {"X": model_input.full_name} | {
-        graph_output.name: wanted.full_name for graph_output, wanted in zip(graph.output, operator.outputs, strict=True)
-    }
+    names: dict[str, str] = {"X": model_input.full_name}
     if not isinstance(model_input.type, FloatTensorType):
         names["X"] = scope.get_unique_variable_name("X_float")
-        container.add_node(
-            "Cast",
-            model_input.full_name,
-            names["X"],
-            name=scope.get_unique_operator_name("Cast"),
-            to=onnx.TensorProto.FLOAT,
-        )
+        _add_cast(scope, container, model_input.full_name, names["X"], onnx.TensorProto.FLOAT)
+    for graph_output, wanted in zip(graph.output, operator.outputs, strict=True):
+        names[graph_output.name] = _named_output(scope, container, wanted)
 
     def name_of(name: str) -> str:
         if name not in names:
@@ -102,6 +97,20 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
             name=scope.get_unique_operator_name(node.op_type),
             **attributes,
         )
+
+
+def _named_output(scope: Any, container: Any, wanted: Any) -> str:
+    """The name of an output of the graph, which is cast where a double is wanted, as of an input of float64."""
+    name: str = wanted.full_name
+    if not isinstance(wanted.type, DoubleTensorType):
+        return name
+    single: str = scope.get_unique_variable_name(f"{name}_float")
+    _add_cast(scope, container, single, name, onnx.TensorProto.DOUBLE)
+    return single
+
+
+def _add_cast(scope: Any, container: Any, source: str, target: str, kind: int) -> None:
+    container.add_node("Cast", source, target, name=scope.get_unique_operator_name("Cast"), to=kind)
 
 
 def _decisions_of_scores(model: Any) -> NDArray[np.float64]:

@@ -185,6 +185,22 @@ def test_skl2onnx_converts_classes_that_are_whole_floats(rng: np.random.Generato
     np.testing.assert_array_equal(session.run(None, {"X": x})[0], model.predict(x))
 
 
+def test_skl2onnx_converts_models_of_float64(rng: np.random.Generator) -> None:
+    skl2onnx = pytest.importorskip("skl2onnx")
+    runtime = pytest.importorskip("onnxruntime")
+    gb.integrations.register_skl2onnx()
+    x = rng.normal(size=(60, 3)).astype(np.float32).astype(np.float64)
+    regressor = gb.GradientBoostingRegressor(**SETTINGS).fit(x, x[:, 0])
+    classifier = gb.GradientBoostingClassifier(**SETTINGS).fit(x, x[:, 0] > 0)
+    for model, options in ((regressor, None), (classifier, {type(classifier): {"zipmap": False}})):
+        proto = skl2onnx.to_onnx(model, x[:1], options=options, target_opset={"": 15, "ai.onnx.ml": 3})
+        session = runtime.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
+        found = session.run(None, {"X": x})[-1]
+        assert found.dtype == np.float64
+        expected = regressor.predict(x)[:, None] if model is regressor else classifier.predict_proba(x)
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
 def test_skl2onnx_declares_outputs_of_several_targets(rng: np.random.Generator) -> None:
     skl2onnx = pytest.importorskip("skl2onnx")
     runtime = pytest.importorskip("onnxruntime")
