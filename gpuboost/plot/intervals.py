@@ -43,12 +43,16 @@ def intervals(
     Raises
     ------
     InputError
-        If the model has no intervals, or y or along do not fit the rows.
+        If the model has no intervals or several of a row, or y or along do not fit the rows.
     """
     if isinstance(model, type) or not hasattr(model, "predict_interval"):
         raise InputError(f"model: must have predict_interval, and a {type(model).__name__} has not.")
     check_coverage(coverage)
     bounds = floats("bounds", model.predict_interval(X, coverage, **options))
+    if bounds.ndim != 2:
+        raise InputError(
+            f"model: one interval of a row is drawn, and this model has {bounds.shape[1]}; fit one to a column of y."
+        )
     low, high = bounds.T
     place = np.argsort(np.argsort(low + high, kind="stable")) if along is None else floats("along", along)
     if place.shape != (len(low),):

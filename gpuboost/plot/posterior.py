@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 from gpuboost.arguments import floats, is_integer, is_real
 from gpuboost.errors import InputError, shown
+from gpuboost.losses.base import facts_of
+from gpuboost.losses.per_output import MULTILABEL
 from gpuboost.plot.axes import axes, check_estimator, literal, names_of
 from gpuboost.plot.explained import feature_values
 from gpuboost.posterior import Calibration, autocorrelation_time, autocorrelations, diagnose
@@ -22,15 +24,23 @@ def uncertainty(
 ) -> Axes:
     """A regressor's posterior mean along one feature, with the interval of the mean and, around it, of observations.
 
-    Every row of X is drawn where it stands; give rows that differ in this feature only to see one section. Without a
-    known noise (``Uncertainty.data`` is NaN) there is no outer band. For a classifier, the probability of its second
-    class and the knowledge uncertainty are drawn. Of a categorical feature, rows are points above their category, and
-    intervals are vertical lines; missing and unknown categories are left out.
+    Every row of X is drawn where it stands; give rows that differ in this feature only to see one section. There is no
+    outer band without a known noise (``Uncertainty.data`` is NaN), nor if it is not normal, as that of counts. For a
+    classifier, the probability of its second class and the knowledge uncertainty are drawn. Of a categorical feature,
+    rows are points above their category, and intervals are vertical lines; missing and unknown categories are left out.
+
+    Raises:
+        InputError: if there is no such feature, or the model predicts several numbers or labels of a row.
     """
     check_estimator(model, "predict_uncertainty")
     if not is_integer(feature, 0, model.n_features_in_ - 1):
         raise InputError(f"feature: must be a number from 0 to {model.n_features_in_ - 1}; got {feature!r}.")
     posterior = model.predict_uncertainty(X, samples)
+    if posterior.mean.ndim == 2 and (model.loss_.task == MULTILABEL or not hasattr(model, "classes_")):
+        several = f"{posterior.mean.shape[1]} numbers or labels of a row"
+        raise InputError(
+            f"model: one number or class is drawn, and this one predicts {several}. Fit one to a column of y."
+        )
     column, labels = feature_values(model, X)[:, feature], model.columns_.categories[feature]
     order = np.argsort(column, kind="stable")
     order = order if labels is None else order[~np.isnan(column[order])]
@@ -42,7 +52,8 @@ def uncertainty(
         ax.plot(column[order], posterior.knowledge[order], label="knowledge uncertainty (nats)", **second)
     else:
         (line,) = ax.plot(column[order], posterior.mean[order], label="mean", **first)
-        bands = {"mean": 0.3} if np.isnan(posterior.data).any() else {"observation": 0.15, "mean": 0.3}
+        outer = facts_of(model.loss_).normal_noise and not np.isnan(posterior.data).any()
+        bands = {"observation": 0.15, "mean": 0.3} if outer else {"mean": 0.3}
         for kind, alpha in bands.items():
             low, high = model.predict_interval(X, coverage, kind, samples)[order].T
             name = f"{coverage:.0%} interval of the {kind}"

@@ -218,3 +218,18 @@ def test_dollar_signs_of_names_and_categories_are_no_formulas(rng: np.random.Gen
     ):
         ax.figure.canvas.draw()
     assert sorted(label.get_text() for label in ax.get_yticklabels()) == [r"\$0-\$50", r"\$50-\$"]
+
+
+def test_noise_that_is_not_normal_has_no_outer_band_and_several_numbers_are_refused() -> None:
+    x = np.random.default_rng(0).normal(size=(60, 2))
+    settings = {"n_estimators": 20, "langevin": gb.Langevin(), "n_jobs": 1, "random_state": 0}
+    counts = gb.GradientBoostingRegressor("poisson", **settings).fit(x, np.round(np.exp(x[:, 0])))
+    ax = gb.plot.uncertainty(counts, x, 0)
+    assert [band.get_label() for band in ax.collections] == ["90% interval of the mean"]
+    several = gb.GradientBoostingRegressor(**settings).fit(x, x)
+    labels = gb.GradientBoostingClassifier(**settings).fit(x, (x > 0).astype(int))
+    for model in (several, labels):
+        with pytest.raises(gb.InputError, match="this one predicts 2 numbers or labels of a row"):
+            gb.plot.uncertainty(model, x, 0)
+    with pytest.raises(gb.InputError, match="one interval of a row is drawn, and this model has 2"):
+        gb.plot.intervals(several, x)
