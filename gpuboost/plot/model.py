@@ -50,7 +50,7 @@ def metrics(results: Any, *, metric: str | None = None, ax: Axes | None = None) 
     mean over the folds with a band of one standard deviation.
 
     Raises:
-        InputError: if nothing was watched, or not this metric.
+        InputError: if nothing was watched, or not this metric in every eval set.
     """
     evals: object = getattr(results, "evals_result_", results)
     curves: Mapping[str, Mapping[str, Sequence[float]]] = evals if isinstance(evals, Mapping) else {}
@@ -61,7 +61,9 @@ def metrics(results: Any, *, metric: str | None = None, ax: Axes | None = None) 
         )
     if not curves:
         raise InputError("results: there is nothing to draw, since no eval set was watched; pass eval_set to fit.")
-    names = list(next(iter(curves.values())))
+    names = [name for name in sets[0] if all(isinstance(of.get(name), (Sequence, np.ndarray)) for of in sets)]
+    if not names:
+        raise InputError(f"results: no metric has a curve in each of {', '.join(map(repr, curves))}; draw them apart.")
     chosen = names[0] if metric is None else metric
     if not is_one_of(chosen, names):
         raise InputError(f"metric: must be one of {', '.join(map(repr, names))}; got {metric!r}.")

@@ -103,6 +103,11 @@ def test_what_is_not_there_is_refused(model: gb.GradientBoostingRegressor) -> No
         gb.plot.metrics(model, metric="auc")
     with pytest.raises(gb.InputError, match="no eval set"):
         gb.plot.metrics({})
+    both, other = {"mae": [0.3], "rmse": [0.5]}, {"rmse": [0.6]}
+    assert gb.plot.metrics({"a": both, "b": other}).get_ylabel() == "rmse"
+    for curves in ({"a": {"mae": [0.3]}, "b": other}, {"a": {"rmse": 0.5}, "b": other}):
+        with pytest.raises(gb.InputError, match="results: no metric has a curve in each of 'a', 'b'"):
+            gb.plot.metrics(curves)
     with pytest.raises(gb.RecipeError, match="top"):
         gb.plot.importance(model, top=0)
     with pytest.raises(gb.InputError, match="kind"):
