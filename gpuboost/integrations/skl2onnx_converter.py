@@ -62,7 +62,7 @@ def _declare_own_shapes(operator: Any) -> None:
 def _convert(scope: Any, operator: Any, container: Any) -> None:
     """Add the nodes and constants of the model's own graph to the container."""
     model = operator.raw_operator
-    graph = to_onnx(model).graph
+    graph = _graph(model, container)
     model_input = operator.inputs[0]
     names: dict[str, str] = {"X": model_input.full_name}
     if not isinstance(model_input.type, FloatTensorType):
@@ -97,6 +97,16 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
             name=scope.get_unique_operator_name(node.op_type),
             **attributes,
         )
+
+
+def _graph(model: Any, container: Any) -> Any:
+    """The graph of the model; with skl2onnx's option ``nocl`` labels are the numbers of classes."""
+    graph = to_onnx(model).graph
+    if hasattr(model, "classes_") and container.get_options(model, {"nocl": False})["nocl"]:
+        for constant in graph.initializer:
+            if constant.name == "classes":
+                constant.CopyFrom(onnx.numpy_helper.from_array(np.arange(constant.dims[0]), "classes"))
+    return graph
 
 
 def _named_output(scope: Any, container: Any, wanted: Any) -> str:

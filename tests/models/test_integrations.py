@@ -185,6 +185,20 @@ def test_skl2onnx_converts_classes_that_are_whole_floats(rng: np.random.Generato
     np.testing.assert_array_equal(session.run(None, {"X": x})[0], model.predict(x))
 
 
+@pytest.mark.parametrize("labels", [np.array(["a", "b", "c"]), np.array([10, 20, 30])])
+def test_skl2onnx_numbers_classes_where_it_is_asked_to(rng: np.random.Generator, labels: Any) -> None:
+    skl2onnx = pytest.importorskip("skl2onnx")
+    runtime = pytest.importorskip("onnxruntime")
+    gb.integrations.register_skl2onnx()
+    x, places = rng.normal(size=(60, 2)).astype(np.float32), np.arange(60) % 3
+    model = gb.GradientBoostingClassifier(**SETTINGS).fit(x, labels[places])
+    options = {type(model): {"zipmap": False, "nocl": True}}
+    proto = skl2onnx.to_onnx(model, x[:1], options=options, target_opset={"": 15, "ai.onnx.ml": 3})
+    session = runtime.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
+    found = session.run(None, {"X": x})[0]
+    assert (labels[found] == model.predict(x)).mean() > 0.98
+
+
 def test_skl2onnx_converts_models_of_float64(rng: np.random.Generator) -> None:
     skl2onnx = pytest.importorskip("skl2onnx")
     runtime = pytest.importorskip("onnxruntime")
