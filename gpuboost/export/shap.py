@@ -11,10 +11,11 @@ from gpuboost.export.plain import PlainTree, plain
 
 
 def to_shap_dict(model: Any) -> dict[str, Any]:
-    """``shap.TreeExplainer(to_shap_dict(model))`` explains the scores of the model, of two classes their log-odds.
+    """``shap.TreeExplainer(to_shap_dict(model))`` explains the scores of the model.
 
-    For plots and for the interventional values of shap; ``predict_contributions`` and ``predict_interactions`` need no
-    other package, are faster, and support categories.
+    Of two classes, of labels and of shares it explains log-odds, which are twice the score with the loss
+    ``exponential``. For plots and for the interventional values of shap; ``predict_contributions`` and
+    ``predict_interactions`` need no other package, are faster, and support categories.
 
     Raises:
         InputError: if a tree splits by category, which shap reads wrongly (shap issues 1644 and 5079).
