@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from gpuboost.arguments import is_one_of
 from gpuboost.plot.axes import axes, literal
-from gpuboost.plot.explained import ExplainedRows, column_of, explained, interactions_with
+from gpuboost.plot.explained import ExplainedRows, column_of, explained, interactions_with, kept
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,6 +42,7 @@ def dependence(
     Raises:
         InputError: if the model is not one of trees, X does not fit it, or there is no such column or output.
     """
+    X = kept(X)
     rows = explained(model, X, output)
     first, second = feature if isinstance(feature, tuple) and len(feature) == 2 else (feature, None)
     column = column_of(rows.names, first)

@@ -53,16 +53,21 @@ def explained(model: Any, X: Any, output: Any) -> ExplainedRows:
         raise InputError(
             f"X: rows to draw must be in the host's memory; got {type(X).__name__}. Copy some of them there."
         )
-    host = X if isinstance(X, Dataset) else collected(X)
+    host = kept(X)
     all_contributions = np.asarray(model.predict_contributions(host))
     contributions = all_contributions[:, output, :-1] if all_contributions.ndim == 3 else all_contributions[:, :-1]
     return ExplainedRows(names_of(model), feature_values(model, host), contributions, tuple(model.columns_.categories))
 
 
+def kept(X: Any) -> Any:
+    """X, or the rows of a lazy frame or a stream, which can be read once only."""
+    return X if isinstance(X, Dataset) else collected(X)
+
+
 def feature_values(model: Any, X: Any) -> Floats:
     """(n, d) numbers in the columns of X, of categories their codes. X: rows in the host's memory, or a Dataset."""
     columns = replace(model.columns_, statistics=None)  # which would be in other places
-    numbers = X.x[:] if isinstance(X, Dataset) else columns.encode(as_table(collected(X)))
+    numbers = X.x[:] if isinstance(X, Dataset) else columns.encode(as_table(X))
     return np.asarray(numbers.toarray() if hasattr(numbers, "toarray") else numbers, np.float64)
 
 

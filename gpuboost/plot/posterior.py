@@ -12,7 +12,7 @@ from gpuboost.errors import InputError, shown
 from gpuboost.losses.base import facts_of
 from gpuboost.losses.per_output import MULTILABEL
 from gpuboost.plot.axes import axes, check_estimator, literal, names_of
-from gpuboost.plot.explained import feature_values
+from gpuboost.plot.explained import feature_values, kept
 from gpuboost.posterior import Calibration, autocorrelation_time, autocorrelations, diagnose
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ def uncertainty(
     check_estimator(model, "predict_uncertainty")
     if not is_integer(feature, 0, model.n_features_in_ - 1):
         raise InputError(f"feature: must be a number from 0 to {model.n_features_in_ - 1}; got {feature!r}.")
+    X = kept(X)
     posterior = model.predict_uncertainty(X, samples)
     if posterior.mean.ndim == 2 and (model.loss_.task == MULTILABEL or not hasattr(model, "classes_")):
         several = f"{posterior.mean.shape[1]} numbers or labels of a row"

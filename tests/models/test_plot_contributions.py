@@ -61,6 +61,19 @@ def test_a_dependence_is_the_contribution_by_the_value(
     assert ax.get_xlabel() == "x1"
 
 
+@pytest.mark.filterwarnings("ignore:n_estimators. the chain forgets:gpuboost.errors.OutsideTheoryWarning")
+def test_rows_of_a_stream_are_read_once(regression_data: Data) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    x = pd.DataFrame(np.nan_to_num(regression_data[0][:80])).rename(columns=str)
+    settings = {"n_estimators": 20, "langevin": gb.Langevin(), "n_jobs": 1, "random_state": 0}
+    model = gb.GradientBoostingRegressor(**settings).fit(x, x["0"])
+    rows = pyarrow.Table.from_pandas(x)
+    points = gb.plot.dependence(model, rows.to_reader(), 0, colour_by="strongest").collections[0].get_offsets()
+    np.testing.assert_allclose(points[:, 1], model.predict_contributions(x)[:, 0])
+    line = gb.plot.uncertainty(model, rows.to_reader(), 0).lines[0]
+    np.testing.assert_array_equal(line.get_xdata(), np.sort(x["0"]))
+
+
 def test_a_pair_is_drawn_at_its_interaction_and_the_strongest_partner_is_found(
     rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
