@@ -7,7 +7,8 @@ Requirements of its readers, and their consequences here:
 * ``base_score`` means something else for each objective and version: it is neutral, and single-leaf trees in the
   first round hold the bias.
 * ``cats`` has the values of categories, by which XGBoost from 3.1 on finds the codes of a frame's categories. Earlier
-  versions take a frame's own codes.
+  versions take a frame's own codes. treelite 4.8, and with it FIL, refuses files that have them; ``to_treelite`` makes
+  models of categories for both.
 * ``sum_hessian`` holds numbers of rows, so that contributions are those of ``predict_contributions``.
 """
 
@@ -28,7 +29,7 @@ _INT64_ARRAY = 15  # number of this kind of JSON value in XGBoost
 
 _LOG_OBJECTIVES: dict[str, dict[str, dict[str, str]]] = {
     "count:poisson": {"poisson_regression_param": {"max_delta_step": "0.7"}},
-    "reg:gamma": {"gamma_regression_param": {}},
+    "reg:gamma": {"reg_loss_param": {"scale_pos_weight": "1"}},
     "survival:aft": {"aft_loss_param": {"aft_loss_distribution": "normal", "aft_loss_distribution_scale": "1"}},
     "reg:tweedie": {"tweedie_regression_param": {"tweedie_variance_power": "1.5"}},
 }

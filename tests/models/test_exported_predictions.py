@@ -78,6 +78,17 @@ def test_custom_losses_without_a_link_export_scores_of_regressions_only(rows: tu
         assert through_onnx(model.ensemble_, x)[0].shape == (300, 1)
 
 
+@pytest.mark.parametrize("loss", ["gamma", "poisson", "tweedie", "aft", "cross_entropy"])
+def test_treelite_reads_files_for_xgboost(loss: str, rows: tuple[Any, Any], tmp_path: Path) -> None:
+    treelite = pytest.importorskip("treelite")
+    x, y = rows
+    target = 1.0 / (1.0 + np.exp(-y)) if loss == "cross_entropy" else np.exp(y)
+    model = gb.GradientBoostingRegressor(loss, n_estimators=5, n_jobs=1).fit(x, target)
+    gb.export.to_xgboost(model, tmp_path / "m.json")
+    read = treelite.frontend.load_xgboost_model(str(tmp_path / "m.json"))
+    np.testing.assert_allclose(treelite.gtil.predict(read, x).ravel(), model.predict(x), rtol=1e-5)
+
+
 class Exponential(gb.losses.SquaredError):
     """Squares of the logarithm: a loss of this package with a link function of its own."""
 
