@@ -19,6 +19,9 @@ Function: TypeAlias = Callable[..., float]
 MakeScoreMetric: TypeAlias = Callable[..., ScoreMetric | None]
 """(y, weight, loss, query_start) -> the metric as a device computes it; None: the host computes it"""
 
+Check: TypeAlias = Callable[[Array, Array | None], None]
+"""(y (n,), weight (n,) or None): raises InputError for rows that the metric has no value for, whatever the scores"""
+
 
 def same(mean: float) -> float:
     """The mean itself."""
@@ -33,6 +36,7 @@ class Metric:
     ``loss_value`` then gives the same number, up to rounding, without the scores leaving the device. If it declares
     ``score_metric``, the metric is ``finish`` of what a device computes from the scores where they are, with the bits
     of ``function``. If ``each`` is a metric of one target and one score, the metric is the mean over the outputs of it.
+    ``check`` is called for each eval set before the first tree.
 
     Raises:
         InputError: if name is no text, higher_is_better neither True nor False, or function cannot be called.
@@ -46,6 +50,7 @@ class Metric:
     by_query: bool = field(default=False, repr=False)
     score_metric: MakeScoreMetric | None = field(default=None, repr=False)
     each: Metric | None = field(default=None, repr=False)
+    check: Check | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):

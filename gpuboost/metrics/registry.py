@@ -27,7 +27,7 @@ from gpuboost.metrics import formulas as measures
 from gpuboost.metrics import intervals as of_intervals
 from gpuboost.metrics import on_device, scikit_learn
 from gpuboost.metrics import ranking as query_measures
-from gpuboost.metrics.concordance import concordance
+from gpuboost.metrics.concordance import check_comparable, concordance
 from gpuboost.metrics.metric import Function, Metric, same
 from gpuboost.metrics.outputs import over_outputs, refuse_of_several
 from gpuboost.records import declared
@@ -290,7 +290,7 @@ def _simple(text: str, name: str, loss: Loss) -> Metric:
     if mean_of is None and name in on_device.DEVICE_METRICS:
         score_metric, finish = on_device.DEVICE_METRICS[name]
         return Metric(name, higher, function, finish=finish, score_metric=score_metric)
-    return Metric(name, higher, function, mean_of, finish)
+    return Metric(name, higher, function, mean_of, finish, check=check_comparable if name == "concordance" else None)
 
 
 def _top_k_accuracy(text: str, places: str) -> Metric:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gpuboost import metrics
 from gpuboost.data.row_metadata import RowMetadata
-from gpuboost.errors import RecipeError
+from gpuboost.errors import InputError, RecipeError
 from gpuboost.losses.protocol import Loss, is_list_loss
 from gpuboost.records import dataclass
 from gpuboost.training.parameters.values import integer
@@ -99,6 +99,19 @@ def metrics_of(asked: Any, loss: Loss, eval_at: Any = None) -> tuple[metrics.Met
     if not resolved or len({metric.name for metric in resolved}) < len(resolved):
         raise RecipeError(f"eval_metric: needs one or more metrics of different names; got {asked!r}.")
     return resolved
+
+
+def check_judged(fit_metrics: Sequence[metrics.Metric], eval_set: RawEvalSet) -> None:
+    """Raise InputError if a metric has no value for the rows of the eval set, whatever their scores."""
+    for metric in fit_metrics:
+        check = (metric.each or metric).check
+        if check is None:
+            continue
+        try:
+            for target in np.atleast_2d(eval_set.y.T):
+                check(target, eval_set.rows.weight)
+        except InputError as error:
+            raise InputError(f"eval_set: {eval_set.name}: {error}") from None
 
 
 def _at_places(metric: Any, eval_at: Any) -> list[Any]:

@@ -33,7 +33,7 @@ from gpuboost.training.checkpoint import CheckpointRecorder, CheckpointState
 from gpuboost.training.diverging import RiseCheck, may_diverge
 from gpuboost.training.fit_record import FitRecord, FitRecorder, PastFits
 from gpuboost.training.measures import measure
-from gpuboost.training.monitoring import Monitoring, RawEvalSet
+from gpuboost.training.monitoring import Monitoring, RawEvalSet, check_judged
 from gpuboost.training.rows import bin_rows, weight_of, with_values
 from gpuboost.types import Array, Component, Ensemble, Evaluate, FittedTree, Progress, TrainingSet
 from gpuboost.watch.callbacks import Watchers
@@ -319,6 +319,7 @@ def _evaluation(job: Job, data: TrainingSet) -> Evaluation:
     chain = job.recipe.chain(data, begin)
     sets = []
     for raw in job.eval_sets:
+        check_judged(job.monitoring.metrics, raw)
         rows = bin_rows(job.backend, raw.x, data.cuts, raw.y, raw.rows)
         rows = rows if data.x is None else with_values(rows, raw.x, raw.rows)
         scores = RunningScores.of(job.backend, rows, begin, chain.shrink, averages=chain.averages)

@@ -150,6 +150,19 @@ def test_concordance_is_the_share_of_pairs(data: st.DataObject, n: int) -> None:
             assert metric(y, score[None], given_weight, AFT()) == pytest.approx(true, rel=1e-12)
 
 
+def test_an_eval_set_without_a_comparable_pair_is_refused_before_the_first_tree() -> None:
+    def never(record: gb.callbacks.Round) -> None:
+        raise AssertionError("a round was fitted")
+
+    model = regressor(eval_metric="concordance", callbacks=[never])
+    last = np.array([-1.0, -2.0, 9.0])
+    for y, weight in ((np.array([5.0]), None), (last, None), (np.array([1.0, -2.0]), np.array([1.0, 0.0]))):
+        with pytest.raises(InputError, match="eval_set: validation_0: y: concordance needs an event before the time"):
+            model.fit(X, Y, eval_set=[(X[: len(y)], y, weight)])
+    with pytest.raises(InputError, match="eval_set: validation_0: y: concordance"):
+        model.fit(X, np.c_[Y, Y], eval_set=[(X[:2], np.array([[1.0, 1.0], [-2.0, 1.0]]))])
+
+
 def test_errors_name_what_is_accepted() -> None:
     for y, words in (
         (np.where(np.arange(900) == 5, 0.0, Y), "t > 0 of an event, -t of a row that is censored at t; row 5 holds 0"),
