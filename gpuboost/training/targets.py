@@ -264,7 +264,7 @@ def _coded(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
         return coded
     try:
         check_classification_targets(y)
-    except ValueError as error:  # scikit-learn's words, which its own checks look for
+    except (TypeError, ValueError) as error:  # scikit-learn's words, which its own checks look for
         raise InputError(f"y: {error}") from None
     return np.unique(y, return_inverse=True) if coded is None else coded
 

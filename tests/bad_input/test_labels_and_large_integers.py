@@ -27,6 +27,12 @@ def test_labels_that_are_dates_are_refused_before_the_fit(labels: Any) -> None:
         gb.GradientBoostingClassifier(n_estimators=2).fit(X, labels)
 
 
+@pytest.mark.parametrize("dtype", ["S1", object])
+def test_labels_of_bytes_are_refused_as_y(dtype: Any) -> None:
+    with pytest.raises(gb.InputError, match=r"^y: Support for labels represented as bytes is not supported"):
+        gb.GradientBoostingClassifier(n_estimators=2).fit(X, np.array([b"a", b"b"] * 10, dtype=dtype))
+
+
 @pytest.mark.skipif(np.dtype(np.longdouble).itemsize == 8, reason="long double is float64 here")
 def test_labels_of_more_than_64_bits_are_refused_before_the_fit() -> None:
     with pytest.raises(gb.InputError, match=r"^y: labels are text or numbers of up to 64 bits"):
