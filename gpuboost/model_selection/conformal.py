@@ -164,7 +164,8 @@ def conformal(
     Parameters
     ----------
     model : fitted estimator, or a pair of fitted regressors
-        Of this library, or any with the interface of scikit-learn. A pair: models of a low and a high quantile.
+        Of this library, or any with the interface of scikit-learn; of a ``Pipeline`` the last step decides the method,
+        of a search the best estimator. A pair: models of a low and a high quantile.
     X_cal, y_cal : (n, d) rows and (n,) targets
         At least coverage / (1 - coverage) rows, 9 for 0.9; some hundreds make the coverage vary little.
     coverage : float

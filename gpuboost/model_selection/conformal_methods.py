@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from gpuboost.api.base import GradientBoosting
@@ -39,7 +40,7 @@ def check_models(models: Sequence[Any]) -> None:
 def _check_model(model: Any) -> None:
     if isinstance(model, type) or not hasattr(model, "predict"):
         raise InputError(f"model: a fitted estimator, or a pair of regressors, is needed; got {shown(model)[:200]}.")
-    if isinstance(model, GradientBoostingRanker):
+    if isinstance(_core(model), GradientBoostingRanker):
         raise InputError("model: scores of a ranker are compared within queries only, and have no intervals.")
     if hasattr(model, "get_params"):
         check_is_fitted(model)
@@ -90,12 +91,25 @@ def offset_of(models: Sequence[Any], init_score: Any) -> dict[str, Any]:
     return {"init_score": init_score}
 
 
+def _core(model: Any) -> Any:
+    """The estimator that predicts: of a pipeline its last step, of a search over parameters the best one."""
+    model = getattr(model, "best_estimator_", model)
+    return model[-1] if isinstance(model, Pipeline) else model
+
+
+def _given(model: Any, X: Any) -> Any:
+    """The rows as ``_core`` of the model is given them."""
+    model = getattr(model, "best_estimator_", model)
+    return model[:-1].transform(X) if isinstance(model, Pipeline) and len(model) > 1 else X
+
+
 def _loss(model: Any) -> Any:
-    return getattr(model, "loss_", None)
+    return getattr(_core(model), "loss_", None)
 
 
 def _draws(model: Any) -> bool:
-    return isinstance(model, PosteriorMixin) and model._has_chain()
+    core = _core(model)
+    return isinstance(core, PosteriorMixin) and core._has_chain()
 
 
 def _has_spread(model: Any) -> bool:
@@ -120,7 +134,7 @@ def centre_of(model: Any, X: Any, **offset: Any) -> Floats:
     """(n,) predictions; of several quantiles the one nearest to the median."""
     predicted: Floats = np.asarray(on_host(model.predict(X, **offset)), dtype=np.float64)
     if predicted.ndim == 2 and isinstance(_loss(model), Quantiles):
-        return predicted[:, int(np.argmin(np.abs(np.array(model.loss_.alpha) - 0.5)))]
+        return predicted[:, int(np.argmin(np.abs(np.array(_loss(model).alpha) - 0.5)))]
     return _vector(predicted)
 
 
@@ -129,7 +143,7 @@ def _quantiles(models: Sequence[Any], coverage: float, X: Any, **offset: Any) ->
     if len(models) == 2:
         low, high = (centre_of(model, X, **offset) for model in models)
         return np.minimum(low, high), np.maximum(low, high)
-    levels = np.array(models[0].loss_.alpha)
+    levels = np.array(_loss(models[0]).alpha)
     first = int(np.argmin(np.abs(levels - (0.5 - 0.5 * coverage))))
     last = int(np.argmin(np.abs(levels - (0.5 + 0.5 * coverage))))
     if first == last:
@@ -143,9 +157,10 @@ def _quantiles(models: Sequence[Any], coverage: float, X: Any, **offset: Any) ->
 
 def _spread(model: Any, X: Any, **offset: Any) -> Floats:
     """(n,) standard deviation of a new target, or of the draws if the loss has no model of the noise."""
-    if not _draws(model):
-        return np.asarray(on_host(model.predict(X, output="std", **offset)), dtype=np.float64)
-    uncertainty = model.predict_uncertainty(X)
+    core, X = _core(model), _given(model, X)
+    if not _draws(core):
+        return np.asarray(on_host(core.predict(X, output="std", **offset)), dtype=np.float64)
+    uncertainty = core.predict_uncertainty(X)
     variance = np.where(np.isnan(uncertainty.total), uncertainty.knowledge, uncertainty.total)
     spread: Floats = np.maximum(np.sqrt(variance), _LEAST_SPREAD)
     return spread

@@ -12,6 +12,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import gpuboost as gb
 from gpuboost.model_selection.conformal_scores import CalibrationScores
@@ -266,6 +269,29 @@ def test_too_few_rows_are_refused_with_the_number_that_is_needed(models: dict[st
         gb.conformal(models["absolute"], x[:8], y[:8], 0.9)
     with pytest.raises(gb.InputError, match="At least 99 are"):
         gb.conformal(models["absolute"], x, y, 0.9).predict_interval(x, 0.99)
+
+
+@pytest.mark.parametrize("method", ["absolute", "scaled", "cqr", "lac"])
+def test_a_pipeline_has_the_method_and_the_intervals_of_its_last_step(models: dict[str, Any], method: str) -> None:
+    x, y = (labels if method == "lac" else numbers)(40, 3)
+    scaler = StandardScaler().fit(x)
+    model = models[method]
+    pipeline = Pipeline([("scaler", scaler), ("model", model)])
+    plain, piped = gb.conformal(model, scaler.transform(x), y), gb.conformal(pipeline, x, y)
+    assert piped.method == plain.method == method
+    answer = "predict_set" if method == "lac" else "predict_interval"
+    np.testing.assert_array_equal(getattr(piped, answer)(x), getattr(plain, answer)(scaler.transform(x)))
+
+
+def test_a_search_has_the_method_of_its_best_pipeline() -> None:
+    x, y = numbers(60, 3)
+    model = make_pipeline(StandardScaler(), gb.GradientBoostingRegressor("gaussian_nll", **FEW | {"n_estimators": 3}))
+    search = GridSearchCV(model, {"gradientboostingregressor__max_depth": [2]}, cv=2).fit(x, y)
+    found = gb.conformal(search, x, y)
+    assert found.method == "scaled"
+    np.testing.assert_array_equal(
+        found.predict_interval(x), gb.conformal(search.best_estimator_, x, y).predict_interval(x)
+    )
 
 
 def test_bad_input_is_refused(models: dict[str, Any]) -> None:
