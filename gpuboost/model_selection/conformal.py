@@ -164,8 +164,7 @@ def conformal(
     Parameters
     ----------
     model : fitted estimator, or a pair of fitted regressors
-        Of this library, or any with the interface of scikit-learn; of a ``Pipeline`` the last step decides the method,
-        of a search the best estimator. A pair: models of a low and a high quantile.
+        With scikit-learn's interface; the last step of a ``Pipeline`` decides. A pair: of a low and a high quantile.
     X_cal, y_cal : (n, d) rows and (n,) targets
         At least coverage / (1 - coverage) rows, 9 for 0.9; some hundreds make the coverage vary little.
     coverage : float
@@ -192,7 +191,7 @@ def conformal(
     Raises
     ------
     InputError
-        If the rows do not fit the model, or are too few for the coverage; the message has the number that is needed.
+        If the rows do not fit the model, hold censored times, or are too few (the message has the number needed).
     RecipeError
         If the method does not fit the model.
     """

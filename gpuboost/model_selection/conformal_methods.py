@@ -19,6 +19,7 @@ from gpuboost.errors import InputError, RecipeError, shown
 from gpuboost.losses.base import estimates_spread
 from gpuboost.losses.per_output import PerOutput
 from gpuboost.losses.residual import Quantiles
+from gpuboost.posterior.intervals import check_not_censored
 from gpuboost.training.placement.device_arrays import on_host
 
 Floats = NDArray[np.float64]
@@ -174,6 +175,8 @@ def scores_of_numbers(
     if not np.isfinite(target).all():
         row = int(np.argmin(np.isfinite(target)))
         raise InputError(f"y_cal: must hold finite numbers; row {row} holds {float(target[row])!r}.")
+    for model in models:
+        check_not_censored(_core(model), target, "y_cal")
     low, high, unit = bounds(models, method, coverage, X, **offset)
     _same_rows(low, target)
     scores: Floats = np.maximum(low - target, target - high) / unit

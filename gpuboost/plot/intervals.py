@@ -10,7 +10,7 @@ from gpuboost.arguments import floats
 from gpuboost.errors import InputError
 from gpuboost.plot.axes import axes
 from gpuboost.posterior import check_coverage
-from gpuboost.posterior.intervals import is_inside
+from gpuboost.posterior.intervals import check_not_censored, is_inside
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -62,6 +62,7 @@ def intervals(
     title = f"mean width {np.mean(high - low):.4g}"
     if y is not None:
         target = floats("y", y)
+        check_not_censored(model, target)
         inside = is_inside(target, bounds)
         ax.plot(place[inside], target[inside], ".", color="black", markersize=4, label="target inside")
         ax.plot(place[~inside], target[~inside], "x", color="tab:red", markersize=5, label="target outside")

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from gpuboost.arguments import floats
 from gpuboost.errors import InputError, shown
+from gpuboost.losses.base import facts_of
 from gpuboost.losses.residual import Quantiles
 from gpuboost.posterior.calibration import COVERAGES, Calibration
 from gpuboost.posterior.uncertainty import check_coverage, interval_coverages
@@ -35,11 +36,12 @@ def interval_calibration(
     Raises
     ------
     InputError
-        If the model has no intervals, or y or coverages are invalid.
+        If the model has no intervals, or y or coverages are invalid, or y has censored times.
     """
     if isinstance(model, type) or not hasattr(model, "predict_interval"):
         raise InputError(f"model: must have predict_interval, and a {type(model).__name__} has not.")
     target = _targets(y)
+    check_not_censored(model, target)
     loss = getattr(model, "loss_", None)
     usual: Sequence[float] = interval_coverages(loss) if isinstance(loss, Quantiles) else COVERAGES
     if coverages is not None and np.ndim(floats("coverages", coverages)) != 1:
@@ -58,6 +60,23 @@ def is_inside(y: Any, bounds: Any) -> NDArray[np.bool_]:
     target, both = _targets(y), _bounds(bounds, len(np.asarray(y)))
     inside: NDArray[np.bool_] = (both[:, 0] <= target) & (target <= both[:, 1])
     return inside
+
+
+def check_not_censored(model: Any, y: Floats, name: str = "y") -> None:
+    """Raise InputError if the model is of the loss "aft" and y (n,) holds censored times, which are negative.
+
+    model: a regressor, or an object with regressors as ``models``. name: of the argument that y comes from.
+    """
+    first = getattr(model, "models", (model,))[0]
+    loss: Any = getattr(first, "loss_", None)
+    if not facts_of(loss).censored_target:
+        return
+    row = int(np.argmax(y < 0.0))
+    if y[row] < 0.0:
+        raise InputError(
+            f"{name}: intervals are compared with times of events; row {row} holds {float(y[row])!r}, "
+            "a censored time. Leave such rows out: the result is then one of events alone."
+        )
 
 
 def interval_score(y: Any, bounds: Any, coverage: float) -> float:

@@ -163,6 +163,20 @@ def test_an_eval_set_without_a_comparable_pair_is_refused_before_the_first_tree(
         model.fit(X, np.c_[Y, Y], eval_set=[(X[:2], np.array([[1.0, 1.0], [-2.0, 1.0]]))])
 
 
+@pytest.mark.filterwarnings("ignore::gpuboost.OutsideTheoryWarning")  # of a chain that is short
+def test_intervals_are_not_compared_with_censored_times() -> None:
+    langevin = gb.Langevin(shrinkage=0.1, inverse_temperature=100.0)
+    model = regressor(n_estimators=10, langevin=langevin, posterior_samples=2, random_state=0).fit(X, Y)
+    words = f": intervals are compared with times of events; row {np.argmin(Y > 0)} holds -"
+    judges: tuple[Any, ...] = (gb.conformal, gb.posterior.interval_calibration, gb.plot.intervals)
+    for judge, name in zip(judges, ("y_cal", "y", "y"), strict=True):
+        with pytest.raises(InputError, match=f"^{name}{words}"):
+            judge(model, X, Y)
+    events = Y > 0
+    low, high = gb.conformal(model, X[events], Y[events]).predict_interval(X[events]).T
+    assert 0.9 <= np.mean((low <= Y[events]) & (Y[events] <= high)) < 0.92
+
+
 def test_errors_name_what_is_accepted() -> None:
     for y, words in (
         (np.where(np.arange(900) == 5, 0.0, Y), "t > 0 of an event, -t of a row that is censored at t; row 5 holds 0"),
