@@ -10,13 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.table import Table
 
+from gpuboost.errors import InputError
+
 Scores = dict[str, float]
 
 PLACES = (1, 5, 10)
 
 
 def scores(model: Any, x: Any, y: Any, weight: Any = None, group: Any = None, **offset: Any) -> Scores:
-    """Log loss, accuracy and (two classes) AUC of a fitted classifier; RMSE, MAE and R2, or D2, of a regressor.
+    """Log loss, accuracy and (two classes) AUC of a fitted classifier; RMSE, MAE and R2, or D2, of a regressor; the
+    concordance index of one of censored times.
 
     Of several targets, y (n, k), means over them.
     With a group, (n,) query ids: NDCG, MAP and MRR of the order that the predictions give. offset: ``init_score``.
@@ -71,14 +74,28 @@ def _of_labels(model: Any, x: Any, y: Any, weight: Any, **offset: Any) -> Scores
 def _of_regressor(model: Any, x: Any, y: Any, weight: Any, **offset: Any) -> Scores:
     from sklearn.metrics import mean_absolute_error, mean_squared_error, r2_score
 
+    from gpuboost.losses.base import facts_of
+
+    loss: Any = getattr(model, "loss_", None)
+    if facts_of(loss).censored_target:
+        return _of_times(model, x, y, weight, **offset)
     p = model.predict(x, **offset)
     if p.ndim > np.ndim(y):
         return {"D2 of the quantile loss": float(model.score(x, y, sample_weight=weight, **offset))}
+    r2 = {"R2": float(r2_score(y, p, sample_weight=weight))} if len(p) > 1 else {}  # of one row there is none
     return {
         "RMSE": float(np.sqrt(mean_squared_error(y, p, sample_weight=weight))),
         "MAE": float(mean_absolute_error(y, p, sample_weight=weight)),
-        "R2": float(r2_score(y, p, sample_weight=weight)),
+        **r2,
     }
+
+
+def _of_times(model: Any, x: Any, y: Any, weight: Any, **offset: Any) -> Scores:
+    """The concordance index; nothing where no two rows are comparable."""
+    try:
+        return {"concordance": float(model.score(x, y, sample_weight=weight, **offset))}
+    except InputError:
+        return {}
 
 
 def baseline(y: Any, weight: Any, *, classify: bool) -> Any:

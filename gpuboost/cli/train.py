@@ -187,7 +187,8 @@ def _with_parameter(loss: str) -> Any:
     if "metric" in (field.name for field in fields(kind)):
         return kind(metric=value)
     if len(fields(kind)) != 1:
-        raise InputError(f"--loss: {name} has no parameter; got {loss!r}.")
+        why = f"is given by its name alone, for {kind()!r}" if fields(kind) else "has no parameter"
+        raise InputError(f"--loss: {name} {why}; got {loss!r}.")
     try:
         parameters = [float(part) for part in value.split(",")]
         return kind(parameters if len(parameters) > 1 else parameters[0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from support.examples import examples
 from threadpoolctl import threadpool_limits
 
 import gpuboost as gb
+from gpuboost.cli import main
 from gpuboost.elementary import hazard_excess, mills_ratio
 from gpuboost.errors import InputError, RecipeError
 from gpuboost.losses import AFT, SquaredError
@@ -175,6 +177,31 @@ def test_intervals_are_not_compared_with_censored_times() -> None:
     events = Y > 0
     low, high = gb.conformal(model, X[events], Y[events]).predict_interval(X[events]).T
     assert 0.9 <= np.mean((low <= Y[events]) & (Y[events] <= high)) < 0.92
+
+
+def test_the_command_line_judges_held_out_times(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def written(name: str, rows: slice) -> str:
+        table = np.column_stack([X[rows, :2], Y[rows]])
+        np.savetxt(tmp_path / name, table, delimiter=",", header="a,b,t", comments="", fmt="%.17g")
+        return str(tmp_path / name)
+
+    def train(*options: str) -> int:
+        return main(["train", many, "--target", "t", "--n-estimators", "3", "--threads", "1", *options])
+
+    many, one = written("many.csv", slice(0, 90)), written("one.csv", slice(0, 1))
+    assert train("--loss", "aft", "--eval", many) == 0
+    shown = capsys.readouterr().out
+    score = regressor(n_estimators=3, max_depth=6).fit(X[:90, :2], Y[:90]).score(X[:90, :2], Y[:90])
+    assert f"{score:.5g}" in next(line for line in shown.splitlines() if "concordance" in line)
+    assert "RMSE" not in shown
+    for loss, there, missing in (("aft", "held-out", "concordance"), ("squared_error", "RMSE", "R2")):
+        assert train("--loss", loss, "--eval", one) == 0
+        shown = capsys.readouterr().out
+        assert there in shown
+        assert missing not in shown
+    assert train("--loss", "aft:0.5") == 2
+    said = "--loss: aft is given by its name alone, for AFT(distribution='normal', scale=1.0); got 'aft:0.5'"
+    assert said in capsys.readouterr().err
 
 
 def test_errors_name_what_is_accepted() -> None:
