@@ -184,7 +184,7 @@ def eval_sets(given: Any, *, by_query: bool = False) -> Iterator[tuple[str, Any,
     if given is None:
         return
     first, least = ("(X, y, group)", 3) if by_query else ("(X, y)", 2)
-    forms = f"{first}, {first[:-1]}, weight) or a Dataset"
+    forms = f"{first}, {first[:-1]}, weight), {first[:-1]}, weight, init_score) or a Dataset"
     if isinstance(given, (tuple, Dataset)):
         given = _listed(given)
     if isinstance(given, list):

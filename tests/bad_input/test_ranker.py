@@ -37,7 +37,10 @@ def ranker(**params: Any) -> gb.GradientBoostingRanker:
         ({"sample_weight": [1.0, 2.0]}, "sample_weight: needs one weight for each of 12 rows; got shape (2,)"),
         ({"sample_weight": [1.0, -2.0, 1.0]}, "sample_weight: must be finite and not negative"),
         ({"sample_weight": [0.0, 0.0, 0.0]}, "sample_weight: at least one weight must be above zero"),
-        ({"eval_set": (X, Y)}, "eval_set: validation_0 must be (X, y, group), (X, y, group, weight) or a Dataset; got"),
+        (
+            {"eval_set": (X, Y)},
+            "must be (X, y, group), (X, y, group, weight), (X, y, group, weight, init_score) or a Dataset; got",
+        ),
         ({"eval_set": "X"}, "eval_set: must be (X, y, group), a list of such, or a mapping"),
         ({"eval_set": (X, Y, [3, 3])}, "eval_set: validation_0: group: must be one query id for each of 12 rows"),
         ({"eval_set": (X, Y - 1, GROUP)}, "eval_set: validation_0: y: LambdaMART needs labels"),
