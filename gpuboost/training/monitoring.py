@@ -122,6 +122,8 @@ def _at_places(metric: Any, eval_at: Any) -> list[Any]:
         raise RecipeError("eval_at: needs one place or more, or None for whole lists; got none.")
     for k in places:
         integer("eval_at", k, 1)
+    if len({int(k) for k in places}) < len(places):
+        raise RecipeError(f"eval_at: places must differ; got {eval_at!r}.")
     name, colon, empty = metric.partition(":") if isinstance(metric, str) else ("", "", "")
     if name not in metrics.RANKINGS or not places:
         return [metric]

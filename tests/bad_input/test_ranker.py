@@ -64,7 +64,7 @@ def test_data(given: dict[str, Any], words: str) -> None:
         ({"step": "constant"}, "step: a constant step needs a finite smoothness constant; loss 'lambdamart' has none"),
         ({"eval_at": 0}, "eval_at: must be an integer of at least 1; got 0"),
         ({"eval_at": [5, 2.5]}, "eval_at: must be an integer of at least 1; got 2.5"),
-        ({"eval_at": [5, 5]}, "eval_metric: needs one or more metrics of different names"),
+        ({"eval_at": [5, 5]}, "eval_at: places must differ; got [5, 5]"),
         ({"eval_metric": "logloss"}, "eval_metric: 'logloss' does not fit loss 'lambdamart'"),
         ({"eval_metric": "ndcg@none"}, "eval_metric: 'ndcg@none' must read ndcg, ndcg@10"),
         ({"validation_fraction": 0.1, "n_estimators": 1}, ""),
