@@ -27,7 +27,7 @@ class OptunaPruning:
     optuna.TrialPruned
         From ``fit``, if the trial is to end.
     RecipeError
-        From ``fit``, if there is no such metric, or the study's direction is not that of the metric.
+        From ``fit``, if there is no such metric, the study's direction is not that of the metric, or it has several.
     """
 
     def __init__(self, trial: Any, metric: str | None = None, data: str | None = None) -> None:
@@ -39,6 +39,10 @@ class OptunaPruning:
         self._set, self._metric = chosen(plan, self.metric, self.data)
         wanted = "maximize" if plan.metrics[self._metric] else "minimize"
         study = getattr(self.trial, "study", None)
+        if study is not None and len(study.directions) > 1:  # Optuna prunes by one value
+            raise RecipeError(
+                f"trial: a study of one value is needed, as Optuna prunes by one; this one has {len(study.directions)}."
+            )
         direction = wanted if study is None else study.direction.name.lower()
         if direction != wanted:
             raise RecipeError(

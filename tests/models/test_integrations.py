@@ -40,6 +40,11 @@ def test_optuna_prunes_trials_that_fall_behind(regression_data: Any) -> None:
 
 def test_optuna_studies_of_the_wrong_direction_are_refused(regression_data: Any) -> None:
     optuna = pytest.importorskip("optuna")
+    several = optuna.create_study(directions=["minimize", "minimize"]).ask()
+    with pytest.raises(gb.RecipeError, match=r"trial: a study of one value is needed, .* this one has 2"):
+        gb.GradientBoostingRegressor(n_estimators=1, callbacks=[gb.integrations.OptunaPruning(several)]).fit(
+            *regression_data, eval_set=regression_data
+        )
     trial = optuna.create_study(direction="maximize").ask()
     model = gb.GradientBoostingRegressor(**SETTINGS, callbacks=[gb.integrations.OptunaPruning(trial)])
     with pytest.raises(gb.RecipeError, match="trial: the study is to maximize its value, and rmse is one to minimize"):
