@@ -88,7 +88,8 @@ def _add_parameters(group: Any) -> tuple[str, ...]:
     add(
         "--loss",
         str,
-        f"{', '.join(LOSSES)}; with its parameter as in quantile:0.9, quantile:0.1,0.9, or lambdamart:map",
+        f"{', '.join(LOSSES)}; with its parameter as in quantile:0.9, quantile:0.1,0.9, "
+        "aft:logistic,0.5, or lambdamart:map",
     )
     add("--n-estimators", _auto_or(int), "rounds of boosting; auto: chosen on rows that are set aside")
     add("--learning-rate", _auto_or(float), "how much of each tree is added; auto: by the number of rows and rounds")

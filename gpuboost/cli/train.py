@@ -177,19 +177,23 @@ def _class_weight(asked: str | dict[str, float], rows: InputTable, task: str) ->
 
 
 def _with_parameter(loss: str) -> Any:
-    """The loss object that text such as quantile:0.9 or lambdamart:map stands for."""
+    """The loss object that text such as quantile:0.9, aft:logistic,0.5 or lambdamart:map stands for."""
     from dataclasses import fields
 
     from gpuboost.losses.registry import get
 
     name, _, value = loss.partition(":")
     kind: Any = type(get(name))
-    if "metric" in (field.name for field in fields(kind)):
+    names = [field.name for field in fields(kind)]
+    if "metric" in names:
         return kind(metric=value)
-    if len(fields(kind)) != 1:
-        why = f"is given by its name alone, for {kind()!r}" if fields(kind) else "has no parameter"
+    if len(names) != 1 and name != "aft":
+        why = f"is given by its name alone, for {kind()!r}" if names else "has no parameter"
         raise InputError(f"--loss: {name} {why}; got {loss!r}.")
     try:
+        if name == "aft":
+            distribution, _, scale = value.partition(",")
+            return kind(distribution, float(scale or 1.0))
         parameters = [float(part) for part in value.split(",")]
         return kind(parameters if len(parameters) > 1 else parameters[0])
     except ValueError as error:

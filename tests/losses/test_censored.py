@@ -199,9 +199,13 @@ def test_the_command_line_judges_held_out_times(tmp_path: Path, capsys: pytest.C
         shown = capsys.readouterr().out
         assert there in shown
         assert missing not in shown
-    assert train("--loss", "aft:0.5") == 2
-    said = "--loss: aft is given by its name alone, for AFT(distribution='normal', scale=1.0); got 'aft:0.5'"
-    assert said in capsys.readouterr().err
+    model = str(tmp_path / "model.json")
+    for loss, made in (("aft:extreme", AFT("extreme")), ("aft:logistic,0.5", AFT("logistic", 0.5))):
+        assert train("--loss", loss, "--model", model) == 0
+        assert gb.load_model(model).loss_ == made
+    for loss, words in (("aft:0.5", "AFT needs one of 'normal'"), ("aft:normal,1,2", "convert string to float: '1,2'")):
+        assert train("--loss", loss) == 2
+        assert words in capsys.readouterr().err
 
 
 def test_errors_name_what_is_accepted() -> None:
