@@ -27,7 +27,8 @@ from gpuboost.metrics import formulas as measures
 from gpuboost.metrics import intervals as of_intervals
 from gpuboost.metrics import on_device, scikit_learn
 from gpuboost.metrics import ranking as query_measures
-from gpuboost.metrics.concordance import check_comparable, concordance
+from gpuboost.metrics.checks import check_of
+from gpuboost.metrics.concordance import concordance
 from gpuboost.metrics.metric import Function, Metric, same
 from gpuboost.metrics.outputs import over_outputs, refuse_of_several
 from gpuboost.records import declared
@@ -286,11 +287,10 @@ def _simple(text: str, name: str, loss: Loss) -> Metric:
     if text != name:
         raise InputError(f"eval_metric: {name!r} takes no parameter; got {text!r}. Use {name!r}.")
     function, higher, _ = _SIMPLE[name]
-    mean_of, finish = _as_loss(name, loss)
+    (mean_of, finish), score_metric = _as_loss(name, loss), None
     if mean_of is None and name in on_device.DEVICE_METRICS:
         score_metric, finish = on_device.DEVICE_METRICS[name]
-        return Metric(name, higher, function, finish=finish, score_metric=score_metric)
-    return Metric(name, higher, function, mean_of, finish, check=check_comparable if name == "concordance" else None)
+    return Metric(name, higher, function, mean_of, finish, score_metric=score_metric, check=check_of(name, loss))
 
 
 def _top_k_accuracy(text: str, places: str) -> Metric:

@@ -381,3 +381,22 @@ def test_a_loss_of_ones_own_that_does_not_compile_says_which_part(role: str, fun
     loss = gb.losses.custom(**{**parts, role: function}, name="mine")
     with pytest.raises(gb.RecipeError, match=rf"^{role}: .*{words}"):
         gb.GradientBoostingRegressor(loss=loss, n_estimators=2, device="cpu").fit(X, Y)
+
+
+@pytest.mark.parametrize("metric", ["auc", "average_precision", "auc_ovr", "auc_ovr_weighted"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_an_eval_set_that_lacks_classes_is_refused_before_the_first_tree(metric: str, weighted: bool) -> None:
+    def never(record: gb.callbacks.Round) -> None:
+        raise AssertionError("a round was fitted")
+
+    labels = np.arange(N) % (2 if metric in ("auc", "average_precision") else 3)
+    lacking = np.zeros(N, int)
+    # weights make no difference to average_precision, and rows without weight have no class for the others
+    y, weight = (labels, labels == 0) if weighted and metric != "average_precision" else (lacking, np.ones(N))
+    model = classifier(eval_metric=metric, callbacks=[never])
+    with pytest.raises(gb.InputError, match=rf"^eval_set: late: eval_metric: {metric[:7]}.* needs rows of"):
+        model.fit(X, labels, eval_set={"late": (X, y, weight)})
+    several = np.c_[labels == 0, labels == 1]
+    if metric == "auc":
+        with pytest.raises(gb.InputError, match=r"^eval_set: late: eval_metric: auc needs rows of both classes"):
+            model.fit(X, several, eval_set={"late": (X, several & [True, False])})
