@@ -213,7 +213,7 @@ def check_place(option: str, path: str, *read: str | None) -> None:
         if source is not None and same_file(path, source):
             raise InputError(f"{option}: {path} is also read by this command, and would be destroyed. Name another.")
     place = Path(os.path.realpath(path))
-    if place.is_dir():
+    if place.is_dir() or path.endswith(("/", os.sep)):
         raise InputError(f"{option}: a file is written, and {path} is a folder. Name a file in it.")
     if not place.parent.is_dir():
         raise InputError(f"{option}: the folder {place.parent} does not exist. Make it, or name another.")

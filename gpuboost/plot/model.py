@@ -135,7 +135,8 @@ def timeline(model: Any, *, last: int | None = 60, ax: Axes | None = None) -> Ax
 def _log(model: Any) -> Log:
     log = model if isinstance(model, Log) else getattr(getattr(model, "fit_report_", None), "log", None)
     if log is None or not log.applied:
-        raise InputError(f"model: must be a fitted estimator, or a gb.Log with rounds in it; got {model!r}.")
+        rule = "must be an estimator that was fitted asynchronously in this process, or a gb.Log with rounds in it"
+        raise InputError(f"model: {rule}; got {model!r}. A loaded model has no log.")
     return log
 
 

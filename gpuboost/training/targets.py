@@ -265,7 +265,9 @@ def _coded(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
     try:
         check_classification_targets(y)
     except (TypeError, ValueError) as error:  # scikit-learn's words, which its own checks look for
-        raise InputError(f"y: {error}") from None
+        kinds = sorted({type(label).__name__ for label in y.tolist()}) if y.dtype.kind == "O" else []
+        several = f"Unknown label type: labels of one kind are needed; got {' and '.join(kinds)}."
+        raise InputError(f"y: {several if len(kinds) > 1 else error}") from None
     return np.unique(y, return_inverse=True) if coded is None else coded
 
 

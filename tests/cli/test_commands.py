@@ -235,6 +235,7 @@ def test_other_files_give_the_same_model_as_csv(suffix: str, tmp_path: Path, rng
         (["train", "HOUSES", "--model", "m.json"], "has area, age, town, weight, price. Add --target."),
         (["train", "HOUSES", "--target", "price", "--model", "no/m.json"], "--model: the folder"),
         (["train", "HOUSES", "--target", "price", "--model", "."], "--model: a file is written, and . is a folder"),
+        (["train", "HOUSES", "--target", "price", "--model", "no/"], "--model: a file is written, and no/ is a folder"),
         (["train", "HOUSES", "--target", "price", "--task", "classification"], "y: Unknown label type: continuous"),
         (["train", "HOUSES", "--target", "price", "--seed", "-3"], "--seed: must be an integer of at least 0; got -3."),
         (["train", "HOUSES", "--target", "price", "--loss", "huber:-1"], "needs a positive number; got -1.0.\n"),

@@ -92,6 +92,21 @@ def test_objects_of_no_one_type_are_no_labels(pair):
         gb.GradientBoostingClassifier(n_estimators=3).fit(np.arange(6.0).reshape(-1, 1), np.array(pair * 3, object))
 
 
+@pytest.mark.parametrize(
+    ("labels", "words"),
+    [
+        ([1, "a"], "labels of one kind are needed; got int and str"),
+        ([float("nan"), "a"], "must not hold NaN, infinity or None; row 0 holds nan"),
+        ([None, "a"], "must not hold NaN, infinity or None; row 0 holds None"),
+    ],
+    ids=str,
+)
+def test_what_stands_beside_text_in_a_list_is_no_text(labels, words):
+    for y in (labels * 3, np.array(labels * 3, object)):
+        with pytest.raises(gb.InputError, match=f"^y: .*{words}"):
+            gb.GradientBoostingClassifier(n_estimators=3).fit(np.arange(6.0).reshape(-1, 1), y)
+
+
 @pytest.mark.parametrize("dtype", ["Int64", "UInt8", "boolean", "int64[pyarrow]", "bool[pyarrow]"])
 @pytest.mark.parametrize("frame", [False, True])
 def test_labels_of_pandas_own_dtypes_stay_what_they_are(dtype: str, frame: bool) -> None:

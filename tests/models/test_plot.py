@@ -187,7 +187,7 @@ def test_staleness_is_a_bar_for_each_and_a_line_at_the_mean(regression_data: Dat
     assert ax.lines[0].get_xdata()[0] == model.log_.mean_staleness
     assert "4 workers" in ax.get_xlabel()
     assert len(gb.plot.staleness(model.log_).patches) == len(ax.patches)
-    with pytest.raises(gb.InputError, match=r"must be a fitted estimator, or a gb\.Log with rounds"):
+    with pytest.raises(gb.InputError, match=r"fitted asynchronously.* or a gb\.Log with rounds"):
         gb.plot.staleness(gb.Log(()))
 
 

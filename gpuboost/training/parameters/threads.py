@@ -16,7 +16,9 @@ def threads_of(n_jobs: Any) -> int:
         return usable_threads()
     asked = int(n_jobs) if isinstance(n_jobs, Integral) and not isinstance(n_jobs, bool) else 0
     if asked == 0:
-        raise RecipeError(f"n_jobs: must be None, a number of threads, or -1 for all; got {n_jobs!r}.")
+        raise RecipeError(
+            f"n_jobs: must be None, a number of threads, -1 for all or -2 for all but one; got {n_jobs!r}."
+        )
     if abs(asked) > MOST_THREADS:
         raise RecipeError(f"n_jobs: must be at most {MOST_THREADS} threads; got {shown(n_jobs)}.")
     return asked if asked > 0 else max(1, usable_threads() + 1 + asked)
