@@ -34,7 +34,7 @@ from gpuboost.api.warm_start import check_resumed, check_warm_start, joined_hist
 from gpuboost.arguments import unknown_parameter
 from gpuboost.data.columns import Columns
 from gpuboost.data.dataset import Dataset
-from gpuboost.data.frames import collected
+from gpuboost.data.frames import collected, for_scikit_learn
 from gpuboost.data.query_column import without_group
 from gpuboost.data.tables import Table, as_table
 from gpuboost.data.targets import refuse_complex, refuse_lazy
@@ -290,7 +290,7 @@ class GradientBoosting(PredictionMixin, InspectionMixin, PosteriorMixin, RefitMi
         refuse_lazy(y)
         refuse_complex(y)
         if not isinstance(X, Table):
-            validate_data(self, X, y, skip_check_array=True)
+            validate_data(self, for_scikit_learn(X, table.names), y, skip_check_array=True)
         return labelled(table, y, sample_weight, table.shape[0], group, on_host(init_score))
 
     @property

@@ -18,7 +18,7 @@ from gpuboost.backends.protocol import Backend
 from gpuboost.components import fit_for_gpus
 from gpuboost.data.columns import Columns
 from gpuboost.data.dataset import Dataset
-from gpuboost.data.frames import collected, lazy_frame, with_only
+from gpuboost.data.frames import collected, for_scikit_learn, lazy_frame, with_only
 from gpuboost.data.offsets import Offset
 from gpuboost.data.tables import Table, as_table
 from gpuboost.errors import InputError
@@ -219,7 +219,7 @@ class PredictionMixin(ABC):
     def _check_columns(self, X: Any, names: Sequence[str] | None) -> None:
         """scikit-learn's check of the names and the number of columns; names (d,) of X."""
         try:
-            validate_data(self, X, reset=False, skip_check_array=True)
+            validate_data(self, for_scikit_learn(X, names), reset=False, skip_check_array=True)
         except ValueError as error:
             known = self.columns_.names
             if names is None or known is None or sorted(names) != sorted(known):

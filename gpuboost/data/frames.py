@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -53,6 +53,33 @@ def eager_frame(X: Any) -> Any | None:
         said = " ".join(str(error).split())
         raise InputError(f"X: every column needs a name of its own; narwhals says: {said}.") from error
     return None
+
+
+class _Names:
+    """Shape and names of a frame, as scikit-learn before 1.9 asks for them."""
+
+    def __init__(self, names: Sequence[str], shape: tuple[int, ...]) -> None:
+        self._names, self.shape = names, shape
+
+    def __dataframe__(self, **options: Any) -> _Names:
+        return self
+
+    def column_names(self) -> Sequence[str]:
+        return self._names
+
+
+def for_scikit_learn(X: Any, names: Sequence[str] | None) -> Any:
+    """X, or what stands in for a frame whose names (d,) this scikit-learn does not find, such as one of polars 2."""
+    if names is None or declares(X, "__dataframe__") or finds_every_name():
+        return X
+    return _Names(names, X.shape)
+
+
+def finds_every_name() -> bool:
+    """True if scikit-learn finds the names of all frames; before 1.9 of those with the interchange protocol only."""
+    import sklearn  # not where a predictor alone is used
+
+    return tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 9)
 
 
 def needs_package(X: Any, package: str | None) -> InputError:

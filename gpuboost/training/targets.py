@@ -254,9 +254,11 @@ def _with_class_weight(
 
 def _coded(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
     """(K,) sorted classes, and (n,) the index of each label among them."""
-    if y.dtype.kind in "mM" or (y.dtype.kind == "f" and y.dtype.itemsize > 8):
+    is_bytes = y.dtype.kind == "S" or (y.dtype.kind == "O" and any(isinstance(label, bytes) for label in y.tolist()))
+    if is_bytes or y.dtype.kind in "mM" or (y.dtype.kind == "f" and y.dtype.itemsize > 8):
+        got = "bytes" if is_bytes else y.dtype
         raise InputError(
-            f"y: labels are text or numbers of up to 64 bits, which a model file holds; got {y.dtype}. Give text of "
+            f"y: labels are text or numbers of up to 64 bits, which a model file holds; got {got}. Give text of "
             "them: y.astype(str)."
         )
     coded = whole_labels(y)
@@ -264,7 +266,7 @@ def _coded(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
         return coded
     try:
         check_classification_targets(y)
-    except (TypeError, ValueError) as error:  # scikit-learn's words, which its own checks look for
+    except ValueError as error:  # scikit-learn's words, which its own checks look for
         kinds = sorted({type(label).__name__ for label in y.tolist()}) if y.dtype.kind == "O" else []
         several = f"Unknown label type: labels of one kind are needed; got {' and '.join(kinds)}."
         raise InputError(f"y: {several if len(kinds) > 1 else error}") from None

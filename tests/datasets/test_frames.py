@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import gpuboost as gb
+from gpuboost.data import frames
 
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")
@@ -150,3 +151,15 @@ def test_ids_beyond_the_floats_are_told_apart_beside_missing_ones(kind: str) -> 
     with pytest.warns(UserWarning, match="no split tells them apart"):
         as_numbers = gb.GradientBoostingRegressor(**SETTINGS).fit(frame, target)
     assert np.isfinite(as_numbers.predict(frame)).all()
+
+
+def test_older_versions_of_scikit_learn_are_given_the_names_of_a_frame(monkeypatch: pytest.MonkeyPatch) -> None:
+    """scikit-learn before 1.9 asks for them by the interchange protocol, which polars has until its version 2."""
+    frame, names = pl.from_arrow(arrow(FRAME)), list(FRAME.columns)
+    assert frames.for_scikit_learn(frame, names) is frame or not frames.finds_every_name()
+    monkeypatch.setattr(frames, "finds_every_name", lambda: False)
+    told = frames.for_scikit_learn(frame, names)
+    assert told.shape == frame.shape
+    assert list(told.__dataframe__().column_names()) == names
+    assert frames.for_scikit_learn(FRAME, names) is FRAME
+    assert frames.for_scikit_learn(frame, None) is frame
