@@ -47,7 +47,8 @@ def to_xgboost(model: Any, path: str | os.PathLike[str]) -> None:
     The file holds the values of categories, so that XGBoost from 3.1 on reads pandas categories in any order and
     refuses those that did not occur in training. Earlier versions need ``pandas.Categorical(column, categories)`` with
     the categories of training. The booster's attributes ``gpuboost_categories`` and ``gpuboost_classes`` list
-    categories and class labels as JSON: XGBoost itself numbers classes from 0.
+    categories and class labels as JSON: XGBoost itself numbers classes from 0. The file has the names of the features
+    unless one of them holds ``[``, ``]`` or ``<``, which XGBoost refuses.
 
     Args:
         model: a fitted estimator, or an ``Ensemble``: a regression that predicts the scores.
