@@ -151,9 +151,6 @@ def floats(name: str, value: Any) -> NDArray[np.float64]:
     return numbers
 
 
-C = TypeVar("C", bound=type)
-
-
 def true_classes(y: NDArray[Any], classes: Any) -> NDArray[np.bool_]:
     """(n, K) True where the (n,) label is the class; a row of False for a label that is none of them."""
     if y.dtype.kind == "O":  # pandas.NA is equal to nothing, and says so by an error
@@ -161,6 +158,9 @@ def true_classes(y: NDArray[Any], classes: Any) -> NDArray[np.bool_]:
     known = np.asarray(classes)
     same = np.asarray(y[:, None] == known[None, :])
     return same if same.shape == (len(y), len(known)) else np.zeros((len(y), len(known)), np.bool_)
+
+
+C = TypeVar("C", bound=type)
 
 
 def explaining(answers: Mapping[str, str]) -> Callable[[C], C]:

@@ -92,10 +92,14 @@ def _of_regressor(model: Any, x: Any, y: Any, weight: Any, **offset: Any) -> Sco
 
 def _of_times(model: Any, x: Any, y: Any, weight: Any, **offset: Any) -> Scores:
     """The concordance index; nothing where no two rows are comparable."""
+    from gpuboost.metrics.checks import check_comparable
+
     try:
-        return {"concordance": float(model.score(x, y, sample_weight=weight, **offset))}
+        for times in np.atleast_2d(np.asarray(y).T):
+            check_comparable(times, weight)
     except InputError:
         return {}
+    return {"concordance": float(model.score(x, y, sample_weight=weight, **offset))}
 
 
 def baseline(y: Any, weight: Any, *, classify: bool) -> Any:

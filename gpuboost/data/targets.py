@@ -66,8 +66,8 @@ def target_array(y: Any) -> NDArray[Any]:
     except ValueError as error:
         raise InputError(f"y: needs one value for each row of X; {error}.") from None
     refuse_complex(values)
-    if values.dtype.kind == "U" and values.ndim == 1 and not all(isinstance(label, str) for label in y):
-        values = np.array(list(y), dtype=object)  # NumPy made text of what stands beside it: "nan" of NaN
+    if values.dtype.kind == "U" and isinstance(y, (list, tuple)) and not all(isinstance(label, str) for label in y):
+        values = np.array(y, dtype=object)  # NumPy made text of what stands beside it: "nan" of NaN
     return _numbers_of(values) if values.dtype.kind == "O" else values
 
 

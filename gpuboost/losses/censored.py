@@ -76,7 +76,7 @@ def normal_derivatives(y: float, f: float, a: float) -> tuple[float, float]:
     if y > 0.0:
         return -z * a, a * a
     c = z if z > _FARTHEST else _FARTHEST
-    if c >= 0.0:
+    if c >= 0.0:  # as normal_hazard has it, but computed once: on a GPU a second time would spill registers
         excess = hazard_excess(c)
         hazard = c + excess
     else:

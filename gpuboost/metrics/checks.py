@@ -9,7 +9,7 @@ import numpy as np
 from gpuboost.losses.protocol import Loss
 from gpuboost.losses.target import zero_or_one
 from gpuboost.metrics.classification import check_ones, classes_of, of_no_rows
-from gpuboost.metrics.concordance import check_comparable
+from gpuboost.metrics.concordance import of_no_pair
 from gpuboost.metrics.formulas import of_one_class
 from gpuboost.metrics.metric import Check
 from gpuboost.types import Array
@@ -20,6 +20,15 @@ def check_of(name: str, loss: Loss) -> Check | None:
     if name in ("auc_ovr", "auc_ovr_weighted"):
         return partial(_check_every_class, classes=classes_of(loss))
     return _CHECKS.get(name)
+
+
+def check_comparable(y: Array, weight: Array | None) -> None:
+    """Raise InputError unless two rows of positive weight are comparable. y and weight as of ``concordance``."""
+    counted = _counted(y, weight)
+    time, is_event = np.abs(counted), counted > 0.0
+    first = np.min(time[is_event], initial=np.inf)
+    if not ((time > first) | ((time == first) & np.logical_not(is_event))).any():
+        raise of_no_pair()
 
 
 def _check_both_classes(y: Array, weight: Array | None) -> None:

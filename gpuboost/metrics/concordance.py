@@ -37,20 +37,12 @@ def concordance(y: Array, scores: Array, weight: Array | None, loss: Loss) -> fl
     of_events = np.where(is_event, units, 0).astype(np.float64)
     comparable = exact_sum(of_events * (2 * later).astype(np.float64))
     if comparable == 0.0:
-        raise _of_no_pair()
+        raise of_no_pair()
     return exact_sum(of_events * (2 * above + beside).astype(np.float64)) / comparable
 
 
-def check_comparable(y: Array, weight: Array | None) -> None:
-    """Raise InputError unless two rows of positive weight are comparable. y and weight as of ``concordance``."""
-    y = np.asarray(y) if weight is None else np.asarray(y)[np.asarray(weight) > 0.0]
-    time, is_event = np.abs(y), y > 0.0
-    first = np.min(time[is_event], initial=np.inf)
-    if not ((time > first) | ((time == first) & np.logical_not(is_event))).any():
-        raise _of_no_pair()
-
-
-def _of_no_pair() -> InputError:
+def of_no_pair() -> InputError:
+    """Error of rows of which no two that have weight are comparable."""
     return InputError(
         "y: concordance needs an event before the time of another row; no two of these rows are comparable. Give rows "
         "that are, or judge them by the loss."

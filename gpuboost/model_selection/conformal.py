@@ -164,7 +164,7 @@ def conformal(
     Parameters
     ----------
     model : fitted estimator, or a pair of fitted regressors
-        With scikit-learn's interface; the last step of a ``Pipeline`` decides. A pair: of a low and a high quantile.
+        With scikit-learn's interface; a ``Pipeline`` has its last step's method. A pair: of a low and a high quantile.
     X_cal, y_cal : (n, d) rows and (n,) targets
         At least coverage / (1 - coverage) rows, 9 for 0.9; some hundreds make the coverage vary little.
     coverage : float
